@@ -20,7 +20,7 @@ import numpy as np
 from weir.analysis.columns import distinct, order_of, starts
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
-from weir.report.waits.locations import Locations, lives_of
+from weir.report.waits.locations import Locations
 from weir.report.waits.phase_rules import PhaseRule, ruled
 from weir.report.waits.phase_times import covered, times_by_file
 from weir.report.waits.records import Records, silent_ops
@@ -87,11 +87,11 @@ class PhaseTotals:
 
 
 def phases_of(
-    data: StepData, names: NameTable, records: Records, locations: Locations,
+    data: StepData, names: NameTable, records: Records, locations: Locations, lives: np.ndarray,
     routines: dict[int, str], rules: tuple[PhaseRule, ...] = ()
 ) -> PhaseSpans:
-    """records: of MPI and marks. Rules come before marks of the program, these before barriers."""
-    lives = lives_of(data, locations)
+    """records: of MPI and marks; lives: of lives_of(). Rules come before marks of the program,
+    these before barriers."""
     if rules:
         barriers = barriers_left(records, locations, names, routines)
         *columns, file = ruled(data, names, rules, locations, lives, barriers, records)

@@ -5,10 +5,11 @@ in ns."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
+from weir.analysis.ahead import begin
 from weir.analysis.columns import Columns, distinct, numbered, order_of, starts
 from weir.analysis.memory import return_memory
 from weir.analysis.names import NO_NAME, NameTable
@@ -144,11 +145,14 @@ def synchronisation(data: StepData, names: NameTable,
             and not one.is_launcher]
     locations, routines = locations_of(data, speakers), mpi_routines()
     lives, begins = lives_of(data, locations), records.of(BEGIN)
-    spans = phases_of(data, names, records, locations, routines, rules)
+    phases = partial(phases_of, data, names, records, locations, lives, routines, rules)
+    begun = None if rules else begin(phases)[0]  # with rules they read records, too
     records = records.of(*RECORDS, *file_calls())
     has_waits = bool(chosen(RECORDS)[records.op].any())
     met = meet(data, names, records, begins, locations, lives, routines)
     del records
+    spans = phases() if begun is None else begun.answer()
+    del phases
     return_memory()
     found = account(data, names, met, lives,
         Spans(spans.location, spans.begin_ns, spans.end_ns))
