@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "reader/hidden.h"
 #include "reader/in_order.h"
@@ -24,11 +25,14 @@ constexpr size_t kFilesInCache = 128;  // whose counts lie in the second-level c
 constexpr size_t kFew = 4;      // of a text and kind, where few are asked for
 constexpr size_t kGiven = 8;    // of which so many are handed out
 constexpr size_t kFilesKept = 256;  // of a process, whose memory serves the next one
+constexpr size_t kCommonKinds = WEIR_READER_WRITE_BACKWARD + 1;
 
+// Without a branch for each part.
 struct IsMoreCommon {
-  bool operator()(const auto& a, const auto& b) const {
-    return a.count != b.count ? a.count > b.count : a.value > b.value;
+  static unsigned __int128 key(const auto& one) {
+    return static_cast<unsigned __int128>(one.count) << 64 | one.value;
   }
+  bool operator()(const auto& a, const auto& b) const { return key(a) > key(b); }
 };
 
 // Puts so many of the most common ones first; returns how many these are.
@@ -36,10 +40,14 @@ template <class Rows>
 size_t choose(Rows first, Rows end, size_t most) {
   if (size_t(end - first) <= most) return size_t(end - first);
   const Rows wanted = first + ptrdiff_t(most);
-  // many come once: most of the work is to put these behind the others
-  const Rows once = std::partition(first, end, [](const auto& one) { return one.count > 1; });
-  if (once < wanted) std::nth_element(once, wanted, end, IsMoreCommon());
-  else std::nth_element(first, wanted, once, IsMoreCommon());
+  std::sort(first, wanted, IsMoreCommon());
+  for (Rows one = wanted; one != end; ++one) {
+    if (!IsMoreCommon()(*one, wanted[-1])) continue;
+    const auto its = std::exchange(*one, wanted[-1]);
+    Rows place = wanted - 1;
+    for (; place != first && IsMoreCommon()(its, place[-1]); --place) *place = place[-1];
+    *place = its;
+  }
   return most;
 }
 
@@ -295,7 +303,7 @@ class Commons {
   }
 
   // each: of every process, with indexes among all files; gives them up.
-  std::vector<weir_reader_common> joined(std::vector<Accesses>& each) const {
+  std::vector<weir_reader_common> joined(std::vector<Accesses>& each) {
     std::vector<size_t> ends(texts_ + group_of_.size() + 1);
     for (const Accesses& one : each)
       for (const auto& common : one.common) ++ends[group_of_[common.file] + 1];
@@ -315,13 +323,9 @@ class Commons {
  private:
   // Puts what is kept of one text behind the first `kept` rows; returns how many these are then.
   size_t take(std::span<weir_reader_common> its, std::vector<weir_reader_common>& rows,
-              size_t kept) const {
+              size_t kept) {
     if (its.empty()) return kept;
-    if (its.front().file != its.back().file) {  // a process has each value once, kind by kind
-      std::sort(its.begin(), its.end(), [](const auto& a, const auto& b) {
-        return std::tie(a.kind, a.value, a.file) < std::tie(b.kind, b.value, b.file);
-      });
-    }
+    if (its.front().file != its.back().file) put_in_order(its);
     const size_t first = kept;
     size_t of_kind = kept;
     for (const weir_reader_common one : its) {
@@ -336,6 +340,19 @@ class Commons {
     return cut(rows, of_kind, kept);
   }
 
+  // By kind, then value, then file.
+  void put_in_order(std::span<weir_reader_common> its) {
+    for (auto& some : of_kind_) some.clear();
+    for (const auto& one : its) of_kind_[one.kind].push_back(one);
+    auto out = its.begin();
+    for (auto& some : of_kind_) {
+      std::sort(some.begin(), some.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.value, a.file) < std::tie(b.value, b.file);
+      });
+      out = std::copy(some.begin(), some.end(), out);
+    }
+  }
+
   // Leaves the most common ones of a kind.
   size_t cut(std::vector<weir_reader_common>& rows, size_t begin, size_t end) const {
     return begin + choose(rows.begin() + ptrdiff_t(begin), rows.begin() + ptrdiff_t(end), kept_);
@@ -343,6 +360,7 @@ class Commons {
 
   const size_t texts_, kept_;
   std::vector<size_t> group_of_;  // of each file
+  std::array<std::vector<weir_reader_common>, kCommonKinds> of_kind_;  // of the text at hand
 };
 
 }  // namespace

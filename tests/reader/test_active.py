@@ -177,6 +177,36 @@ def test_many_chunks_of_several_files(tmp_path):
             max(b for _, b in intervals))
 
 
+@pytest.mark.parametrize("seed", [21, 22])
+def test_ranks_of_many_files_that_call_at_the_same_times(tmp_path, seed):
+    """Most calls lie within what is known of files before; some begin before it, end behind it,
+    last over what lies between, are empty or out of order."""
+    print("seed", seed)
+    random, intervals, files = np.random.default_rng(seed), [], []
+    line = Line(1 << 40, 0, 1 << 48)
+    for node in range(6):
+        with TraceWriter(tmp_path / f"{node}.weir", f"n{node}") as writer:
+            process = writer.process(1, 0)
+            for thread in range(800):
+                starts = np.repeat(np.arange(8), 3) * 10**6 + random.integers(0, 3000, 24)
+                lengths = random.integers(0, 1500, 24)
+                if random.random() < 0.05:
+                    lengths[random.integers(0, 24)] = random.integers(0, 3 * 10**6)
+                if random.random() < 0.05:
+                    starts[random.integers(0, 24)] += random.integers(-10**5, 10**5)
+                order = np.argsort(starts + lengths) if thread % 10 else random.permutation(24)
+                starts, lengths = starts[order] + 10**7, lengths[order]
+                process.events(records(6, writer.created_ticks + starts, lengths), thread=thread,
+                    chunk_bytes=4096)
+                intervals += zip(starts.tolist(), (starts + lengths).tolist())
+        files.append(TraceFile(tmp_path / f"{node}.weir").scan())
+    for threads in (1, 3):
+        found = active_time(tuple(files), (line,) * len(files), threads=threads)
+        assert (found.ns, found.records) == (union_ns(intervals), 6 * 800 * 24)
+        assert (found.first_ns, found.last_ns) == (min(a for a, _ in intervals),
+            max(b for _, b in intervals))
+
+
 def test_calls_that_end_where_time_is_cut_count_once(tmp_path):
     """The library cuts time in lengths of powers of two ns, from 2^20 on: here each call ends at
     such a place."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from weir.analysis.alignment import Alignment, align
 from weir.analysis.clock import Line, node_line
-from weir.analysis.columns import Columns
+from weir.analysis.columns import Columns, distinct
 from weir.analysis.exclusion import Exclusion
 from weir.analysis.in_turn import in_turn
 from weir.analysis.memory import return_memory
@@ -121,7 +121,7 @@ class StepData:
         """Members that made calls of an operation."""
         if op not in self._members_with:
             seen = self.sums.by_member
-            self._members_with[op] = frozenset(np.unique(seen.member[seen.op == op]).tolist())
+            self._members_with[op] = frozenset(distinct(seen.member[seen.op == op]).tolist())
         return self._members_with[op]
 
     @cached_property

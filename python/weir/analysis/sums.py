@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from weir.analysis.columns import Columns, grouped, has_class, merged
+from weir.analysis.columns import Columns, distinct, grouped, has_class, merged
 from weir.analysis.names import NO_NAME
 from weir.trace import Process
 from weir.trace._abi import BINS
@@ -148,19 +148,20 @@ class Summing:
         is_io = columns.by_code("RWOCM")
         of, is_file = self._classes.of_member[columns.member[is_io]], columns.is_file[is_io]
         return {member: np.bincount(is_file[of == member], minlength=2)
-            for member in np.unique(of).tolist()}
+            for member in distinct(of).tolist()}
 
     def _used_in(self, columns: Columns) -> np.ndarray:
         is_used = columns.is_file & has_class("ORW")[columns.op] & (columns.name != NO_NAME)
         numbers = self._numbers[columns.member[is_used]].astype(np.int64)
-        return np.unique(numbers << 32 | columns.name[is_used])
+        return distinct(numbers << 32 | columns.name[is_used])
 
     def _add_files(self, used: np.ndarray) -> None:
         numbers = used >> 32
-        is_spread = np.isin(numbers, self._is_spread)
-        if is_spread.any():
+        if len(self._is_spread):
+            is_spread = np.isin(numbers, self._is_spread)
             self._used.append(used[is_spread])
-        its, count = np.unique(numbers[~is_spread], return_counts=True)
+            numbers = numbers[~is_spread]
+        its, count = np.unique(numbers, return_counts=True)
         self._files_of |= dict(zip(its.tolist(), count.tolist()))
 
     def sums(self, has_lost_names: bool) -> Sums:

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from weir.analysis.columns import INTEGERS, Columns, merged
+from weir.analysis.columns import INTEGERS, Columns, distinct, merged
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData
@@ -77,7 +77,7 @@ def cuts_of(columns: Columns, behind: Files, names: NameTable) -> dict[int, list
     for another one."""
     if behind.all_plain:
         return {}
-    texts = {number: names[number] for number in np.unique(columns.name).tolist()
+    texts = {number: names[number] for number in distinct(columns.name).tolist()
         if number != NO_NAME}
     return {number: timestamps for number, text in texts.items() if not behind.is_plain(text)
         and (timestamps := behind.timestamps(text))}
@@ -116,7 +116,7 @@ def split_by_records(data: StepData, cuts: dict[int, list[int]]) -> Columns:
 def _pieces(numbers: np.ndarray, start_ns: np.ndarray, cuts: dict[int, list[int]],
         begins: dict[int, int]) -> np.ndarray:
     pieces = np.zeros(len(numbers), np.int32)
-    for number in np.unique(numbers).tolist():
+    for number in distinct(numbers).tolist():
         of = numbers == number
         pieces[of] = begins[number] + np.searchsorted(np.array(cuts[number], np.int64),
             start_ns[of])

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weir.analysis.columns import Columns
+from weir.analysis.columns import Columns, distinct
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.trace.ops import op_named
 
@@ -221,7 +221,7 @@ def files_behind(
         opens = one.where(one.by_code("O") & (one.calls > one.errors))
         for name, last in zip(opens.name.tolist(), opens.last_ns.tolist()):
             opened[name] = max(last, opened.get(name, last))
-    used = {names[number] for one in columns for number in np.unique(one.name).tolist()
+    used = {names[number] for one in columns for number in distinct(one.name).tolist()
         if number != NO_NAME}
     return Files(made, used, names, lambda name, at: opened.get(names.number(name), _EVER) > at)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from weir.analysis.columns import Columns
+from weir.analysis.columns import Columns, distinct
 from weir.analysis.in_turn import in_turn
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.ranks import in_order
@@ -75,14 +75,14 @@ def _may_forward(step: StepReport) -> bool:
 def _is_recorded(step: StepReport) -> bool:
     columns = step.data.sums.by_member
     wanted = [op_named(name).value for name in RECORDED]
-    return step.level == "trace" and len(np.unique(columns.member[np.isin(columns.op, wanted)])) > 1
+    return step.level == "trace" and len(distinct(columns.member[np.isin(columns.op, wanted)])) > 1
 
 
 def _of_step(step: StepReport) -> Iterator[dict[str, Any]]:
     if not _is_recorded(step):
         return
     data = step.data
-    speakers = np.unique(data.sums.by_member.member[data.sums.by_member.layer == MPI])
+    speakers = distinct(data.sums.by_member.member[data.sums.by_member.layer == MPI])
     locations = locations_of(data, speakers.tolist())
     sums = np.zeros((len(SUMS), len(locations)))
     columns = step.of_members.where(locations.of_member[step.of_members.member] >= 0)

@@ -17,7 +17,7 @@ import numpy as np
 
 from weir.analysis.active import Active, active_time
 from weir.analysis.ahead import Begun, begin
-from weir.analysis.columns import Columns
+from weir.analysis.columns import Columns, distinct
 from weir.analysis.exclusion import Exclusion, exclusion_of
 from weir.analysis.names import NameTable, is_mpi_segment
 from weir.analysis.ranks import in_order, spans
@@ -340,14 +340,14 @@ class StepReport(_Summed):
         launcher = self.data.member_mask(lambda m: m.is_launcher)[columns.member]
         is_storage = columns.is_file | self.data.is_excluded(columns)
         not_files = columns.where(~is_storage & ~launcher)
-        used = np.unique(not_files.name)
+        used = distinct(not_files.name)
         is_segment = np.isin(not_files.name,
             used[[is_mpi_segment(self.names[name]) for name in used.tolist()]])
         left_out = (
             not_files.where(~is_segment), columns.where(launcher), not_files.where(is_segment)
         )
         found = [totals(one) for one in left_out]
-        return found[0], found[1], replace(found[2], files=len(np.unique(left_out[2].name)))
+        return found[0], found[1], replace(found[2], files=len(distinct(left_out[2].name)))
 
 
 @figure

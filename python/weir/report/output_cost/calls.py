@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weir.analysis.columns import distinct
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.analysis.step import StepData
 from weir.report.files.naming import Files
@@ -56,9 +57,9 @@ class Labels:
     def used_by(self, numbers: np.ndarray) -> LabelsOfTexts:
         """numbers: of the names of a trace file."""
         of_text, (first, at, cuts) = self.of_name[numbers], self.cuts.by_text(numbers)
-        some = np.unique(np.r_[of_text, cuts])
+        some = distinct(np.r_[of_text, cuts])
         some = some[some != NO_LABEL]
-        every = np.unique(np.r_[some, self.file[some].astype(np.int64)])
+        every = distinct(np.r_[some, self.file[some].astype(np.int64)])
 
         def places(labels: np.ndarray) -> np.ndarray:
             found = np.searchsorted(every, labels)
@@ -93,17 +94,17 @@ def labels_of(data: StepData, names: NameTable, behind: Files) -> Labels:
     libweir."""
     columns, made = data.sums.by_file, _Made(names, behind)
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
-    every = np.unique(columns.name[columns.is_file & (columns.name != NO_NAME)])
-    made.add_files(np.unique(written.name[written.name != NO_NAME]), every)
-    of_engine = set(np.unique(columns.name[columns.layer == OUTPUT]).tolist())
-    used = np.unique(columns.name[np.isin(columns.layer, LIBRARIES) & (columns.name != NO_NAME)])
+    every = distinct(columns.name[columns.is_file & (columns.name != NO_NAME)])
+    made.add_files(distinct(written.name[written.name != NO_NAME]), every)
+    of_engine = set(distinct(columns.name[columns.layer == OUTPUT]).tolist())
+    used = distinct(columns.name[np.isin(columns.layer, LIBRARIES) & (columns.name != NO_NAME)])
     for number in used.tolist():
         if number in of_engine:
             made.add_stream(number)
         else:
             made.add_variable(number)
     members = np.zeros(len(names.names) + 1, np.uint32)
-    for number in np.unique(columns.name[columns.layer == MPI]).tolist():
+    for number in distinct(columns.name[columns.layer == MPI]).tolist():
         size = names[number].rpartition(":")[2] if number != NO_NAME else ""
         if size.isdigit() and names[number].startswith(PREFIX):
             members[number] = min(int(size), 2**31)
@@ -188,7 +189,7 @@ def costs_in(data: StepData, names: NameTable, file: int, labels: Labels, ranks:
     first = data.first_member(file)
     mine = slice(first, first + len(trace.processes))
     places = ranks.rank[mine]
-    here = np.unique(places[places >= 0])
+    here = distinct(places[places >= 0])
     local = np.where(places >= 0, np.searchsorted(here, places), _abi.NO_ROW).astype(np.uint32)
     mine_of = (np.ascontiguousarray(one[mine], np.uint32)
         for one in (ranks.thread, ranks.is_plain))  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weir.analysis.columns import order_of
 from weir.report.waits.account import Account
 from weir.report.waits.awaited import Waits
 from weir.trace import _abi
@@ -28,8 +29,7 @@ class Growing:
     def of_windows(ranks: int, rank: np.ndarray, begin_ns: np.ndarray, end_ns: np.ndarray,
             once: bool) -> Growing:
         """How many windows of a rank are open; once: whether any of them is."""
-        order, first = np.argsort(rank, kind="stable").astype(np.int32), np.bincount(rank,
-            minlength=ranks)
+        order, first = order_of(rank).astype(np.int32), np.bincount(rank, minlength=ranks)
         first = np.r_[0, np.cumsum(first)]
         counts, parts = np.zeros(ranks, np.int64), []
         low = 0
@@ -66,7 +66,7 @@ def _points(
 ) -> tuple[np.ndarray, ...]:
     """Of some ranks, rising: rank, timestamp, sum and slope, where the slope changes."""
     where, at = np.r_[rank, rank], np.r_[begin_ns, end_ns]
-    order = np.lexsort((at, where))
+    order = order_of(where, at)
     where, at = where[order], at[order]
     slope = np.cumsum(np.repeat(np.array([1, -1], np.int32), len(rank))[order], dtype=np.int32)
     slope = np.minimum(slope, 1) if once else slope
@@ -106,7 +106,7 @@ def _is_last(waits: Waits, arrived: np.ndarray) -> np.ndarray:
     mask = np.bincount(waits.group, minlength=1)[waits.group] == 1
     several = np.flatnonzero(~mask)
     group = waits.group[several]
-    order = np.lexsort((arrived[several], waits.until_ns[several], group))
+    order = order_of(group, waits.until_ns[several], arrived[several])
     last = np.r_[np.diff(group[order]) != 0, True][: len(order)]
     mask[several[order[last]]] = True
     return mask

@@ -56,12 +56,13 @@ def no_accesses() -> Accesses:
 
 def read_accesses(
     data: StepData, names: NameTable, members: np.ndarray, all_names: bool, by_rank: bool,
-    apart: np.ndarray,
+    apart: np.ndarray, spared: int = 0,
 ) -> Accesses:  # fmt: skip
     """Of the chosen members. by_rank: rows stay apart; apart: names whose files have other names,
-    too, so that their ranks are not known before. cost: a pass over all records; two where names
-    are lost."""
-    asked = _Asked(data, names, members, all_names, by_rank, apart)
+    too, so that their ranks are not known before; spared: processors for others. cost: a pass over
+    all records; two where names are lost."""
+    threads = threads_for(sum(file.header.file_bytes for file in data.files))
+    asked = _Asked(data, names, members, all_names, by_rank, apart, max(1, threads - spared))
     found = asked.read()
     if found is None:
         asked.lost = [_lost_of(file, numbers, names)
@@ -89,7 +90,7 @@ class _Asked:
 
     def __init__(
         self, data: StepData, names: NameTable, members: np.ndarray, all_names: bool,
-        by_rank: bool, apart: np.ndarray,
+        by_rank: bool, apart: np.ndarray, threads: int,
     ):  # fmt: skip
         self._data, self._names, self._by_rank = data, names, by_rank
         self._chosen = np.ascontiguousarray(members, np.uint8)
@@ -101,8 +102,7 @@ class _Asked:
         self.lost = [np.zeros(0, ACCESSES_LOST)] * len(data.files)
         self._choice = AccessesChoice(
             pointer_to(self._apart), len(self._apart), pointer_to(self._loose), len(self._loose),
-            MOST_VALUES, _FOLDED_AT_ONCE, KEPT, all_names, by_rank,
-            threads_for(sum(file.header.file_bytes for file in data.files)),
+            MOST_VALUES, _FOLDED_AT_ONCE, KEPT, all_names, by_rank, threads,
         )  # fmt: skip
 
     def read(self) -> Accesses | None:

@@ -32,10 +32,10 @@ def accesses_of(report: Report) -> list[Accesses]:
     return reading_accesses(report)()
 
 
-def reading_accesses(report: Report) -> Callable[[], list[Accesses]]:
-    """What makes accesses_of(), of figures that are known."""
+def reading_accesses(report: Report, spared: int = 0) -> Callable[[], list[Accesses]]:
+    """What makes accesses_of(), of figures that are known. spared: processors for others."""
     asked = list(zip(report.steps, renamed_of(report)))
-    return lambda: [_accesses_of(*one, False) for one in asked]
+    return lambda: [_accesses_of(*one, False, spared) for one in asked]
 
 
 @figure
@@ -44,11 +44,14 @@ def accesses_by_rank(report: Report) -> list[Accesses]:
     return [_accesses_of(*one, True) for one in zip(report.steps, renamed_of(report))]
 
 
-def _accesses_of(step: StepReport, renamed: np.ndarray, by_process: bool) -> Accesses:
+def _accesses_of(
+    step: StepReport, renamed: np.ndarray, by_process: bool, spared: int = 0
+) -> Accesses:
     apart = np.unique(renamed)
     if step.level != "trace":
         return no_accesses()
-    return _accesses(step.data, step.names, step.members, step.choice.everything, by_process, apart)
+    return _accesses(step.data, step.names, step.members, step.choice.everything, by_process, apart,
+        spared)
 
 
 @pass_over_records

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weir.analysis.columns import starts
+from weir.analysis.columns import order_of, starts
 from weir.report.waits.instances import Arrivals, Communicators, Instances
 from weir.report.waits.locations import Locations
 from weir.report.waits.records import Records, rows_of, silent_ops
@@ -168,7 +168,7 @@ def _grouped(waits: Waits) -> Waits:
     """Group numbers: one for each call. Blocking collectives have none in common."""
     if not len(waits):
         return waits
-    order = np.lexsort((waits.group, waits.location)).astype(np.int32)
+    order = order_of(waits.location, waits.group).astype(np.int32)
     sorted_groups = waits.group[order]
     begins = sorted_groups < 0
     begins[starts(waits.location[order], sorted_groups)] = True

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from weir.analysis.columns import numbered, starts
+from weir.analysis.columns import numbered, order_of, starts
 from weir.analysis.names import NO_NAME, NameTable
 from weir.report.waits.locations import Locations
 from weir.report.waits.records import Records, silent_ops
@@ -167,7 +167,7 @@ def instances_of(arrivals: Arrivals, sizes: np.ndarray, meets: np.ndarray,
     have come. Instances without all of their ranks are left out, and counted on communicators below
     `incomplete_to`."""
     key = instance_keys(arrivals.comm, arrivals.sequence)
-    order = np.lexsort((arrivals.start_ns, key)).astype(np.int32)
+    order = order_of(key, arrivals.start_ns).astype(np.int32)
     key = key[order]
     begins = starts(key) if len(key) else np.empty(0, np.int64)
     key = key[begins]
@@ -185,7 +185,7 @@ def instances_of(arrivals: Arrivals, sizes: np.ndarray, meets: np.ndarray,
 def _has_twins(location: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Whether a rank arrived twice: the records are not what they say."""
     instance = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    order = np.lexsort((location, instance)).astype(np.int32)
+    order = order_of(instance, location).astype(np.int32)
     location, instance = location[order], instance[order]
     found = np.zeros(len(counts), bool)
     found[instance[1:][(location[1:] == location[:-1]) & (instance[1:] == instance[:-1])]] = True

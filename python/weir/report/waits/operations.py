@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from weir.analysis.columns import distinct, order_of
 from weir.analysis.replay import NOBODY, Replay
 from weir.report.waits.awaited import COLLECTIVE, Awaited
 from weir.report.waits.file_calls import FileCalls
@@ -117,7 +118,7 @@ class _Strands:
         count = len(locations)
         pairs, calls = np.unique(location.astype(np.int64) << 32 | thread, return_counts=True)
         owner, thread = pairs >> 32, pairs & 0xFFFFFFFF
-        began = np.unique(locations.of_member[begins.member] << 32 | begins.thread)
+        began = distinct(locations.of_member[begins.member] << 32 | begins.thread)
         weight = np.where(np.isin(pairs, began), np.iinfo(np.int64).max, calls)
         silent = np.setdiff1d(np.arange(count), owner)
         owner, thread = np.r_[owner, silent], np.r_[thread, np.full(len(silent), -1)]
@@ -181,7 +182,7 @@ def _unknown(rows: _Rows, calls: np.ndarray) -> dict[int, int]:
         is_known[known] = True
     calls = calls[~is_known[calls]]
     found: dict[int, int] = {}
-    for one in np.unique(routine[calls]).tolist():
+    for one in distinct(routine[calls]).tolist():
         its = calls[routine[calls] == one]
         found[one] = int((end[its] - start[its]).sum())
     return found
@@ -303,7 +304,7 @@ def _add_joins(rows: _Rows, strands: _Strands, ops: tuple[np.ndarray, ...], begi
     if strands.main.all():
         return
     strand, start, end = ops
-    order = np.lexsort((start, strand))
+    order = order_of(strand, start)
     first = np.searchsorted(strand[order], np.arange(len(strands.location) + 1))
     for other in np.flatnonzero(~strands.main & (ends >= begins)).tolist():
         main = int(strands.main_of[strands.location[other]])
@@ -325,7 +326,7 @@ def _ordered(rows: _Rows, strands: _Strands, instances: int,
     strand, start, end, _ = rows.columns()
     place = np.zeros(len(strand), np.int8)
     place[np.concatenate(rows.firsts)], place[np.concatenate(rows.lasts)] = -1, 1
-    order = np.lexsort((end, place, start, strand)).astype(np.int32)
+    order = order_of(strand, start, place, end).astype(np.int32)
     for one in (rows.strand, rows.start, rows.end, rows.routine, rows.known):
         one.clear()
     strand, start, end = strand[order], start[order], end[order]

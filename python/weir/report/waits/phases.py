@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weir.analysis.columns import starts
+from weir.analysis.columns import distinct, order_of, starts
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
-from weir.report.waits.locations import Locations, lives_of
+from weir.report.waits.locations import Locations
 from weir.report.waits.phase_rules import PhaseRule, ruled
 from weir.report.waits.phase_times import covered, times_by_file
 from weir.report.waits.records import Records, silent_ops
@@ -87,11 +87,11 @@ class PhaseTotals:
 
 
 def phases_of(
-    data: StepData, names: NameTable, records: Records, locations: Locations,
+    data: StepData, names: NameTable, records: Records, locations: Locations, lives: np.ndarray,
     routines: dict[int, str], rules: tuple[PhaseRule, ...] = ()
 ) -> PhaseSpans:
-    """records: of MPI and marks. Rules come before marks of the program, these before barriers."""
-    lives = lives_of(data, locations)
+    """records: of MPI and marks; lives: of lives_of(). Rules come before marks of the program,
+    these before barriers."""
     if rules:
         barriers = barriers_left(records, locations, names, routines)
         *columns, file = ruled(data, names, rules, locations, lives, barriers, records)
@@ -122,7 +122,7 @@ def _in_order(records: Records, locations: Locations) -> _Marks:
     records, location = records.where(kept), location[kept]
     is_begin = records.op == silent_ops().get(MARKS[0], -1)
     # an end before a begin at the same timestamp
-    order = np.lexsort((is_begin, records.start, records.name, location))
+    order = order_of(location, records.name, records.start, is_begin)
     location, name, start, is_begin = (column[order] for column in (location, records.name,
         records.start, is_begin))
     follows = (location[1:] == location[:-1]) & (name[1:] == name[:-1])
@@ -155,13 +155,13 @@ def _unpaired(marks: _Marks, names: NameTable) -> tuple[Unpaired, ...]:
 def barriers_left(records: Records, locations: Locations, names: NameTable,
         routines: dict[int, str]) -> Records:
     """Barriers of MPI_COMM_WORLD, by rank and time."""
-    numbers = [number for number in np.unique(records.name[records.name != NO_NAME]).tolist()
+    numbers = [number for number in distinct(records.name[records.name != NO_NAME]).tolist()
         if names[number].startswith(_WORLD)]
     barriers = [value for value, name in routines.items() if name == BARRIER]
     records = records.of("MPI_collective")
     records = records.where(np.isin(records.name, numbers) & np.isin(records.size >> 32, barriers)
         & (locations.of_member[records.member] >= 0))
-    return records.where(np.lexsort((records.start, locations.of_member[records.member])))
+    return records.where(order_of(locations.of_member[records.member], records.start))
 
 
 def _between(records: Records, locations: Locations, names: NameTable, routines: dict[int, str],
@@ -173,10 +173,10 @@ def _between(records: Records, locations: Locations, names: NameTable, routines:
     if not len(barriers):
         return (), nothing, nothing, nothing, nothing
     location = locations.of_member[barriers.member]
-    everyone = np.unique(location)
-    order = np.lexsort((np.r_[barriers.end, lives[everyone, 0]], np.r_[location, everyone]))
+    everyone = distinct(location)
+    order = order_of(np.r_[location, everyone], np.r_[barriers.end, lives[everyone, 0]])
     who, begin = np.r_[location, everyone][order], np.r_[barriers.end, lives[everyone, 0]][order]
-    order = np.lexsort((np.r_[barriers.start, lives[everyone, 1]], np.r_[location, everyone]))
+    order = order_of(np.r_[location, everyone], np.r_[barriers.start, lives[everyone, 1]])
     end = np.r_[barriers.start, lives[everyone, 1]][order]
     first = np.flatnonzero(np.r_[True, who[1:] != who[:-1]])
     counts = np.diff(np.r_[first, len(who)])
@@ -203,7 +203,7 @@ def _spans(texts: tuple[str, ...], phase: np.ndarray, location: np.ndarray, begi
         place = np.empty(len(texts), np.int64)
         place[by_begin] = np.arange(len(texts))
         texts, phase = tuple(texts[at] for at in by_begin.tolist()), place[phase]
-    order = np.lexsort((begin, location, phase))
+    order = order_of(phase, location, begin)
     phase, location, begin, end = (column[order] for column in (phase, location, begin, end))
     is_first = np.r_[True, (np.diff(phase) != 0) | (np.diff(location) != 0)] if len(
         phase) else np.empty(0, bool)
@@ -235,7 +235,7 @@ def phase_totals(spans: PhaseSpans, figures: np.ndarray) -> list[PhaseTotals]:
     by_location = np.add.reduceat(spans.end_ns - spans.begin_ns, of_location)
     at = starts(spans.phase[of_location])
     locations = np.diff(np.r_[at, len(of_location)])
-    order = np.lexsort((spans.nth, spans.phase))
+    order = order_of(spans.phase, spans.nth)
     phase, begin, end = spans.phase[order], spans.begin_ns[order], spans.end_ns[order]
     of_time = starts(phase, spans.nth[order])
     times = starts(phase[of_time])

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from weir.analysis.columns import class_codes
+from weir.analysis.columns import class_codes, distinct
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData, name_numbers
@@ -79,7 +79,7 @@ def records_of(data: StepData, names: NameTable, *wanted: str) -> Records:
     """All records of some operations that are no I/O; nothing is read when the step has none.
     cost: a pass over the records of the members that have some, trace file by trace file."""
     seen = data.sums.by_member
-    members = np.unique(seen.member[chosen(wanted)[seen.op]])
+    members = distinct(seen.member[chosen(wanted)[seen.op]])
     limits = np.cumsum([0, *(len(one.processes) for one in data.files)])
     begins = np.searchsorted(members, limits)
     pieces = [(index, members[begin:end] - limits[index], int(limits[index]), wanted)

@@ -17,6 +17,7 @@ import numpy as np
 
 from weir.analysis.ahead import Begun, begin
 from weir.analysis.causes import Causes
+from weir.analysis.columns import order_of
 from weir.analysis.lines import (
     ALL_CALLS, ALL_IO, ALL_TIME, BESIDE_IO, CALLS, EVERY_THREAD, IO, TIME, TIMESTAMPS_AT_ONCE,
     KnownLengths, LineOf, Side, known_in_windows, lengths_of_lines,
@@ -41,7 +42,7 @@ class Windows:
 
     def __init__(self, location: np.ndarray, begins: np.ndarray, ends: np.ndarray, count: int):
         self.location, self.begins, self.ends = location, begins, ends
-        self._order = np.argsort(location, kind="stable").astype(np.int32)
+        self._order = order_of(location).astype(np.int32)
         self.first = np.zeros(count + 1, np.int64)
         np.cumsum(np.bincount(location, minlength=count), out=self.first[1:])
 

@@ -5,11 +5,12 @@ in ns."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from weir.analysis.columns import Columns, numbered, starts
+from weir.analysis.ahead import begin
+from weir.analysis.columns import Columns, distinct, numbered, order_of, starts
 from weir.analysis.memory import return_memory
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
@@ -138,17 +139,20 @@ def synchronisation(data: StepData, names: NameTable,
         rules: tuple[PhaseRule, ...] = ()) -> Synchronisation:
     """All of it, for all ranks of a step. rules: phases that begin at files or barriers."""
     records = records_of(data, names, BEGIN, *RECORDS, *MARKS, *file_calls())
-    speakers = np.unique(records.member).tolist()
+    speakers = distinct(records.member).tolist()
     if rules and not speakers:
         speakers = [index for index, one in enumerate(data.members) if one.rank >= 0
             and not one.is_launcher]
     locations, routines = locations_of(data, speakers), mpi_routines()
     lives, begins = lives_of(data, locations), records.of(BEGIN)
-    spans = phases_of(data, names, records, locations, routines, rules)
+    phases = partial(phases_of, data, names, records, locations, lives, routines, rules)
+    begun = None if rules else begin(phases)[0]  # with rules they read records, too
     records = records.of(*RECORDS, *file_calls())
     has_waits = bool(chosen(RECORDS)[records.op].any())
     met = meet(data, names, records, begins, locations, lives, routines)
     del records
+    spans = phases() if begun is None else begun.answer()
+    del phases
     return_memory()
     found = account(data, names, met, lives,
         Spans(spans.location, spans.begin_ns, spans.end_ns))
@@ -241,7 +245,7 @@ def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
     keys, at = numbered(_routine_keys(instances.routine, found.comms.name[instances.comm]))
     called = dict(zip(keys.tolist(), np.bincount(at, minlength=len(keys)).tolist()))
     keys, at = numbered(_routine_keys(waits.routine, waits.name))
-    order = np.lexsort((waits.group, at)).astype(np.int32)
+    order = order_of(at, waits.group).astype(np.int32)
     limits = np.r_[0, np.cumsum(np.bincount(at, minlength=len(keys)))].tolist()
     del at
     made = []
@@ -284,7 +288,7 @@ def _of_calls(waits: Waits, rows: np.ndarray, locations: int) -> np.ndarray:
     instance, awaited = waits.instance[rows], waits.awaited[rows]
     is_message = instance < 0
     of_collectives = instance[~is_message].astype(np.int64) * locations + awaited[~is_message]
-    return np.r_[np.unique(of_collectives) % locations, awaited[is_message]]
+    return np.r_[distinct(of_collectives) % locations, awaited[is_message]]
 
 
 def communicator(name: str) -> str:
