@@ -79,7 +79,7 @@ def _is_small_on(file: File, name: str) -> bool:
     way, calls = way_of(file, name), _requests(file, name)
     if not file.on_streams(_LETTERS[name]) or not calls:
         return is_small(way)
-    requests_s = way.seconds - buffered_s(file, name).high + _flushes(file, name)[1] / 1e9
+    requests_s = way.seconds - buffered_s(file, name).high + stream_flushes(file, name)[1] / 1e9
     return (way.bytes <= SMALL.value * calls and way.bytes <= SLOW.value * requests_s
         and requests_s >= CALL.value * calls)
 
@@ -100,7 +100,7 @@ def effective_calls(file: File, name: str) -> int:
     return min(way.calls, max(1, made))
 
 
-def _flushes(file: File, name: str) -> tuple[int, int]:
+def stream_flushes(file: File, name: str) -> tuple[int, int]:
     """Calls and ns of flushes, and of seeks in streams that are hardly read, which write what a
     stream's buffer holds; under the layer they go no further than into its buffer."""
     if name != "write" or not file.on_streams("W"):
@@ -112,7 +112,7 @@ def _flushes(file: File, name: str) -> tuple[int, int]:
 def _requests(file: File, name: str) -> int:
     """Requests at the file system, with those of flushes."""
     return min(way_of(file, name).calls,
-        effective_calls(file, name) + _flushes(file, name)[0])
+        effective_calls(file, name) + stream_flushes(file, name)[0])
 
 
 def way_of(file: File | Files, name: str) -> Way:
@@ -183,7 +183,7 @@ def first_reads(file: File, name: str, way: Way, block: int = BLOCK) -> int:
 
 def flushed(file: File, name: str) -> Range:
     """Seconds of these that are saved."""
-    return saved(_flushes(file, name)[1] / 1e9, NOTHING)
+    return saved(stream_flushes(file, name)[1] / 1e9, NOTHING)
 
 
 def _is_in_order(file: File | Files, way: Way) -> Any:
@@ -284,7 +284,7 @@ def advice_on(facts: Facts, group: Group, finding: str,
     ways = [one for file in group.files for one in cured_ways(file)]
     calls, size = sum(w.calls for _, w in ways), sum(w.bytes for _, w in ways)
     words = " and ".join(sorted({f"{name}s" for name, _ in ways}))
-    flushes = [_flushes(file, name) for file in group.files for name, _ in cured_ways(file)]
+    flushes = [stream_flushes(file, name) for file in group.files for name, _ in cured_ways(file)]
     flushed_s = sum(ns for _, ns in flushes) / 1e9
     which = "flushes" if all(file.of(_FLUSHES)[0] for file in group.files) else "flushes and seeks"
     also = (f", and {number(sum(n for n, _ in flushes))} {which} {seconds(flushed_s)}"
