@@ -49,6 +49,8 @@ def _is_one(facts: Facts, file: File, removed: Mapping[str, bool]) -> bool:
 
 
 def _part(file: File, is_removed: bool) -> tuple[File, Range]:
+    if file.of(UNNAMED)[0]:  # a real file, in whose way fewer others are
+        return file, saved(file.ns / 1e9, Range(0.0, file.ns / 1e9))
     opens, open_ns = file.of_class("O")
     extracted = NOTHING if is_removed or not opens else EXTRACTED.times(open_ns / 1e9 / opens)
     return file, saved(file.ns / 1e9, REMAINS.times(file.ns / 1e9) + extracted)
@@ -98,8 +100,7 @@ def find(facts: Facts) -> Iterator[Advice]:
         for file in row.files if file.role in _MADE}
     directories = list(dict.fromkeys(posixpath.dirname(one.path) for one in facts.among(mask)
         if _is_one(facts, one, removed)))
-    made = np.flatnonzero((facts.files.written > 0) & (facts.files.of(UNNAMED)[0] == 0)
-        & facts.are_bare)
+    made = np.flatnonzero((facts.files.written > 0) & facts.are_bare)
     by_directory: dict[str, list[File]] = {one: [] for one in directories}
     for at in made.tolist():
         path = facts.files.paths[at]
