@@ -69,7 +69,7 @@ $(STAMPS)/rewritten: $(shell find tests python native workloads tools -name '*.p
 bench: build ## what tracing costs per call and how fast traces are read (minutes; wants an idle machine)
 	@bench/run
 
-third-party: build ## run suites of others plain and with weir, and write docs/validation (an hour or two)
+third-party: build ## run suites of others plain and with weir, and write docs/validation (takes hours)
 	@$(PYTHON) tests/third_party $(THIRD_PARTY_ARGS)
 
 reference: .venv/ready ## renew the pages of docs/reference that are made from code

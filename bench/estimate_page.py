@@ -84,7 +84,8 @@ def _wrapped(paragraphs: Sequence[str]) -> list[str]:
 
 def _rule_lines(rows: Sequence[Row]) -> list[str]:
     return [
-        "| case | on | finding | rule | expected, s | width | obtained, s | within | requests | |",
+        "| case | on | finding | rule | expected, s | width | obtained, s | in range | requests | "
+        "rule was |",
         "|---|---|---|---|--:|--:|--:|---|--:|---|",
         *(f"| {one.case} | {one.place} | {one.finding} | `{one.stack.partition(':tier=')[0]}` | "
           f"{one.low:.3f} to {one.high:.3f} | {one.width:.2f} | {one.obtained:.3f} | "
@@ -95,8 +96,8 @@ def _rule_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def _whole_lines(wholes: Sequence[Whole]) -> list[str]:
-    return ["| case | on | load | plain | with rules | expected | saved (90 %) | | of delay | | "
-        "outputs | found |",
+    return ["| case | on | load | plain | with rules | expected | saved (90 %) | range | of "
+        "delay | range | outputs | found |",
         "|---|---|--:|--:|--:|--:|--:|---|--:|---|---|---|", *map(_whole_line, wholes)]
 
 

@@ -16,6 +16,7 @@
 #include "hook/mpi/between.h"
 #include "hook/mpi/file.h"
 #include "hook/observe.h"
+#include "hook/own_calls.h"
 #include "hook/real.h"
 #include "hook/redirect.h"
 #include "layers/machinery/node/registry.h"
@@ -114,6 +115,16 @@ bool knows_all_layers(const Options& options, const rules::Rules& rules) {
   return true;
 }
 
+// What a program does by system calls of its own, no layer sees: what it writes has none, but for
+// files that only their layers can read.
+bool makes_own_calls(const Options& options) {
+  char path[PATH_MAX];
+  if (!hook::makes_calls_on_files(path, sizeof path)) return false;
+  say(options, "", base::text(path[0] != 0 ? path : program_invocation_name),
+      " makes system calls on files without the C library; what it writes has no layers");
+  return true;
+}
+
 // Before the trace begins, and without one: what the program opens is under layers from its first
 // open on.
 bool begin_layers(const Options& options) {
@@ -136,7 +147,7 @@ bool begin_layers(const Options& options) {
   node::read_lock_wait();
   node::on_dead_holder(writeback::hurry);
   stack::losses_are_said = !options.quiet;
-  stack::begin(rules, options.rank);
+  stack::begin(rules, options.rank, makes_own_calls(options));
   if (stack::any_layer_has_names()) base::follow_handlers();
   if (stack::names_mistake != nullptr)
     say(options, "layer stage: tier=", base::text(stack::names_mistake),

@@ -49,7 +49,7 @@ def test_what_is_left_is_listed_and_waited_for(weir, native_build, job, tmp_path
     file = left_behind(native_build, tmp_path, job)
     (arena,) = drain.arenas(job)
     assert not arena.alive and arena.dirty_bytes > 0
-    assert f"dead  {arena.dirty_bytes} bytes" in weir("drain", "--job", job).ok().stdout
+    assert f"(ended): {arena.dirty_bytes:,} bytes" in weir("drain", "--job", job).ok().stdout
     before = file.stat().st_size
     assert weir("drain", "--wait", env={"WEIR_JOB": job}).ok().stdout == ""
     assert file.stat().st_size == before + arena.dirty_bytes

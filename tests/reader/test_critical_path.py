@@ -427,7 +427,7 @@ def test_waits_whose_partner_is_unknown_are_stated_with_their_seconds(tmp_path):
     lines = [line.strip() for table in report_tables(report, Options(("waits",)))
         for line in text_lines(table)]
     assert "s: in 1.0 rank-s of MPI_Barrier the awaited rank is unknown: not followed" in lines
-    assert any("Not followed: 1\xa0s in MPI, awaited rank unknown." in one
+    assert any("Not followed: 1\xa0s of waits in MPI, awaited rank not known." in one
         for one in sentences(report, file_groups(report)))
 
 

@@ -139,8 +139,9 @@ def test_waiting_for_a_free_group_is_reported_and_what_would_help(run):
     assert said == [
         "step s: compute ranks wait 0.2 s (20% of the run) for a free group; the busiest of 2 is "
         "busy 6 % of its life: "
-        "frames come in bursts: one more group, or streams that are due at other steps, would",
-        "step s: the final write, 0.1 s (9% of the run), is overlapped by nothing: mode "
+        "frames come in bursts: one more group, or streams that are due at other steps, would "
+        "avoid these waits",
+        "step s: the final write, 0.1 s (9% of the run), overlaps with no computing: mode "
         "servers+parallel would shorten it",
     ]
 
@@ -148,7 +149,7 @@ def test_waiting_for_a_free_group_is_reported_and_what_would_help(run):
 def test_ranks_that_write_themselves_are_advised_to_use_servers(run):
     report = run(servers=False)
     assert numbers(all_outputs(report)[0].writers) == (0,)
-    assert any("in output, writing themselves: mode servers would leave them the copy" in sentence
+    assert any("because they write themselves: with mode servers they would only" in sentence
         for sentence in notes(report))
 
 
@@ -161,8 +162,8 @@ def test_frames_that_were_refused_are_counted_apart(run):
     report = run(refused=2)
     (one,) = all_outputs(report)
     assert (one.frames, one.streams[0].refused) == (3, 2)
-    assert "step s: 2 frames were not written (streams: h): the program got the reason" in notes(
-        report)
+    assert ("step s: 2 frames were not written (streams: h): the library returned the reason to the "
+        "program") in notes(report)
 
 
 def test_the_tables_are_there_only_with_output(run, tmp_path):
@@ -170,7 +171,7 @@ def test_the_tables_are_there_only_with_output(run, tmp_path):
     render_text(run(wait_ms=50), text, Options((ALL,)))
     assert "Output of s: ranks 0-1 compute, ranks 2-3 serve in 2 groups" in text.getvalue()
     assert "  wait for a free group  0.050    5%" in text.getvalue()
-    assert "5, of them 5 writes of 0.240 MB" in " ".join(text.getvalue().split())
+    assert "5, of which 5 writes of 0.240 MB" in " ".join(text.getvalue().split())
     (tmp_path / "other" / "s").mkdir(parents=True)
     with TraceWriter(tmp_path / "other" / "s" / "n.weir") as writer:
         writer.process(1, 0, 1).events(event("stat", writer.created_ticks, 10))

@@ -270,4 +270,4 @@ def test_level_summary_has_no_shares_of_files(tmp_path):
     assert "files" not in listed and "detail" not in listed and "summary" in listed
     for name in ("files", "detail"):
         [part] = report_tables(report, Options((name,)))
-        assert "nothing to show; level summary tells no files apart" in part
+        assert "nothing to show; level summary does not record which files" in part

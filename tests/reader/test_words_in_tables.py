@@ -98,7 +98,7 @@ def test_files_with_times_of_zero_are_counted_and_not_listed(tmp_path):
     program.barrier()
     report = build(program.write(tmp_path / "run" / "s"))
     text = printed(report)
-    assert "(1 of 3)" in text and "/scratch/other" not in text
+    assert "(1 of 3 lines)" in text and "/scratch/other" not in text
     assert "not listed: 2 with less than 0.0005 s; --top 0 lists all" in text
     assert "/scratch/other" in printed(report, top=0)
     costs = printed(report, tables=("output-cost",))

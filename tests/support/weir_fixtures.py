@@ -80,6 +80,16 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: -work[item.path])
 
 
+def pytest_terminal_summary(terminalreporter):
+    """The first failure of what was repeated and passed then (option --reruns)."""
+    repeated = terminalreporter.getreports("rerun")
+    if repeated:
+        terminalreporter.section("failed once, and repeated")
+    for report in repeated:
+        terminalreporter.write_line(report.nodeid)
+        terminalreporter.write_line(report.longreprtext)
+
+
 def pytest_collection_finish():
     """The garbage collector need not look through all tests again and again."""
     gc.collect()

@@ -143,7 +143,8 @@ bool bring_closed(Container& c, Name* n) {
 Result open_packed(Layer& l, Opening& o) {
   const base::Scratch room;
   Place place;
-  const bool passed_on = is_passed_on(o.flags);
+  const bool changes = writes(o.flags) || (o.flags & O_CREAT) != 0;
+  const bool passed_on = is_passed_on(o.flags) || (stack::has_own_calls() && changes);
   if (!place_of_file(l.file, &place) &&
       !stack::find_place({o.directory, o.path, false}, kNames, room.data(), &place))
     return stack::kPass;

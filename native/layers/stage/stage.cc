@@ -234,7 +234,7 @@ Result open(Layer& layer, Opening& o) {
   const Tier* const tier = stage::tier_of(*layer.spec, !is_read(o));
   if (tier == nullptr && !(is_read(o) && stage::may_come(*layer.spec)))
     note_bypass(layer, Reason::kNoTier);
-  const bool own = (o.flags & O_DIRECT) != 0 ||
+  const bool own = (o.flags & O_DIRECT) != 0 || (stack::has_own_calls() && !is_read(o)) ||
                    ((o.flags & O_DSYNC) != 0 && wants_drained_sync(layer));
   const bool may_have = tier != nullptr && tiers::may_have(*tier, tiers::last_of(o.path));
   if (tier == nullptr || ((is_read(o) || own) && !may_have)) return open_in_place(layer, o);

@@ -8,6 +8,7 @@
 #include "hook/mpi/mpi.h"
 #include "hook/mpi/between.h"
 #include "hook/mpi/file.h"
+#include "hook/own_calls.h"
 #include "hook/real.h"
 #include "hook/redirect.h"
 
@@ -30,6 +31,7 @@ void forget_requests() {}
 void resolve_libc() {}
 void begin_redirecting() {}
 ClockFunction kernel_clock() { return nullptr; }
+bool makes_calls_on_files(char*, size_t) { return false; }
 
 // A thread can be cancelled where the program is linked with what cancels it; pthread_testcancel
 // alone may not be, and libc's read is a cancellation point, too.

@@ -14,6 +14,7 @@ from weir.advise.frame.finding import Advice
 from weir.advise.frame.speeds import Probed, Speeds
 from weir.probe.cache import known
 from weir.report.frame.amounts import amount
+from weir.report.frame.programs import one_of
 
 LARGE = 1 << 20  # bytes of the requests that estimates take for large ones
 
@@ -58,8 +59,9 @@ def _of(facts: Facts, point: str, path: str) -> Iterator[Basis]:
     speeds: Speeds | None = None
     for way in ("read", "write"):
         speeds = facts.speeds(path, way)
-        yield Basis(point, f"{way}s of one of {facts.movers} ranks", speeds.storage,
-            bool(known.of_ranks(way)))
+        several = f"each of {facts.movers} ranks"
+        whose = several if facts.movers > 1 else f"one {one_of(facts.report)}"
+        yield Basis(point, f"{way}s of {whose}", speeds.storage, bool(known.of_ranks(way)))
     assert speeds is not None
     for end, rate in (("slowest", speeds.slow_copy), ("fastest", speeds.copy)):
         yield Basis(point, f"{end} copies in memory", rate, bool(known.memory))

@@ -76,15 +76,15 @@ def test_the_answer_says_what_was_measured(tmp_path):
     facts = Facts(build(str(tmp_path / "run")))
     point = facts.mount("/scratch/an/out.0").point
     (text,) = basis_texts(facts, advise(facts).advices)
-    assert f"assumed (weir probe {point} measures them): reads of one of 2 ranks" in text
+    assert f"assumed (weir probe {point} measures them): reads of each of 2 ranks" in text
     known = Facts(facts.report, {point: PROBED})
     found = advise(known)
     (text,) = basis_texts(known, found.advices)
-    assert "measured by weir probe, 2023-11-14 22:13 UTC: reads of one of 2 ranks 150" in text
+    assert "measured by weir probe, 2023-11-14 22:13 UTC: reads of each of 2 ranks 150" in text
     assert "assumed" not in text
     assert the(found, "small-requests").saving.io != the(advise(facts), "small-requests").saving.io
     rates = {(one["what"], one["is_measured"]) for one in basis_json(known, found.advices)}
-    assert ("writes of one of 2 ranks", True) in rates
+    assert ("writes of each of 2 ranks", True) in rates
 
 
 def test_a_run_without_findings_has_no_rates(tmp_path):

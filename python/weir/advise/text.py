@@ -63,7 +63,7 @@ def _decided(one: Advice) -> str:
     """What it depends on that its cure saves anything; nothing where it does in any case."""
     saving = one.saving
     may_be_none = range_text(saving.critical or saving.active or saving.io).startswith("0\u00a0s")
-    return f", decided by {BY_NAME[one.finding].decides}" if may_be_none else ""
+    return f", depending on {BY_NAME[one.finding].decides}" if may_be_none else ""
 
 
 def worth(one: Advice) -> str:
@@ -142,7 +142,7 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
         yield ""
         yield f"{place:>3}. {one.finding}: {one.what}"
         yield from _wrapped(one.sentence, width)
-        yield from _wrapped(f"would save: {expectation(one)} (from the share above of "
+        yield from _wrapped(f"would save: {expectation(one)} (reduces the share of "
                             f"{BY_NAME[one.finding].shrinks})", width)
         yield from _rule_lines(one, width)
         yield from _wrapped(f"model: {one.change}", width)
@@ -272,15 +272,17 @@ def advice_json(one: Advice) -> dict[str, Any]:
 def rules_text(report: Report, command: str = "weir advise --write") -> str:
     """A file of rules, with the finding and the expected saving of each; those that cannot be used
     stand as comments."""
-    lines = [f"# Rules for {escaped(report.facts.report.path)}, by `{command}`.",
-        plain(f"# Expected of all together: {range_text(report.expected)}."), ""]
+    lines = [f"# Rules for {escaped(report.facts.report.path)}, by `{command}`."]
+    if report.rules:
+        lines.append(plain(f"# All together are expected to save {range_text(report.expected)}."))
+    lines.append("")
     for one in report.rules:
         lines += rule_lines(one)
     unused = [one for one in report.advices if one.rule is not None and one.rule.unusable]
     for one in unused:
         lines += rule_lines(one)
     if not report.rules and not unused:
-        lines.append(f"# {NOTHING_FOUND.capitalize()} by rules.")
+        lines.append("# No finding of this run has a rule.")
     return "\n".join(lines).rstrip() + "\n"
 
 

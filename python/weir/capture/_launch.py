@@ -352,7 +352,7 @@ def _note(options: Options, directory: str, count: Count) -> str:
     if count.nodes > 1:
         held.append(_plural(count.nodes, "node"))
     if count.events:
-        held.append(_plural(count.events, "event"))
+        held.append(_plural(count.events, "record"))
     if count.calls:
         held.append(f"{count.calls:,} calls in counters")
     if count.lost:

@@ -25,6 +25,7 @@ from weir.capture._number import is_within, number_of
 from weir.capture._run import job_name
 
 SHARED_MEMORY = Path("/dev/shm")
+MOST_JOBS = 10  # names in a message
 _REPORTED = "reported_bytes"  # of a line that marks the first bytes of a report as reported
 
 
@@ -84,8 +85,18 @@ def missing_job(job: str) -> str:
         return ""
     prefix = f"weir.{os.geteuid()}."
     names = sorted(path.name.removeprefix(prefix) for path in SHARED_MEMORY.glob(prefix + "*"))
-    there = f"this user's jobs here: {', '.join(names)}" if names else "this user has no job here"
+    there = f"this user's jobs here: {_listed(names, job)}" if names else "this user has no job here"
     return f"job {job}: no bytes are held on this node: {directory} does not exist; {there}"
+
+
+def _listed(names: list[str], job: str) -> str:
+    """Of many, those that are most like the job's name."""
+    if len(names) <= MOST_JOBS:
+        return ", ".join(names)
+    import difflib
+
+    near = difflib.get_close_matches(job, names, MOST_JOBS, 0.0)
+    return f"{', '.join(sorted(near))} and {len(names) - MOST_JOBS} more"
 
 
 def require_job(job: str) -> None:

@@ -214,7 +214,7 @@ def _cause(one: StagedFile) -> str:
 def _remedy(one: StagedFile) -> str:
     return {"EOWNERDEAD": "to bring it as it is, run", "EBUSY": "when that has ended, run",
         ON_ITS_WAY: "to bring it now, run", "ENOSPC": "make room there, then run",
-        "EDQUOT": "make room there, then run"}.get(one.error, "when that is mended, run")
+        "EDQUOT": "make room there, then run"}.get(one.error, "when that is fixed, run")
 
 
 def _command(one: StagedFile) -> str:

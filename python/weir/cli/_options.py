@@ -16,8 +16,8 @@ Level = Annotated[
         help="What is recorded: summary (per operation), detail (per file) or trace (each call).")
 ]
 Rank = Annotated[str | None, typer.Option("--rank", metavar="RANK",
-    help="Only this rank, e.g. 3; as tables print it, e.g. model:3, post: of one of several "
-         "programs. Table processes lists all processes all the same.")]
+    help="Only this rank, e.g. 3; with several programs as tables print it, e.g. model:3. Table "
+         "processes lists all processes regardless.")]
 Budget = Annotated[
     str, typer.Option(metavar="BYTES",
         help="Largest trace file of a node: bytes, or with K, M, G, T (powers of 1024).")
@@ -41,15 +41,15 @@ Exclude = Annotated[
     str | None,
     typer.Option(
         "--exclude", metavar="LIST", envvar="WEIR_EXCLUDE",
-        help="Leave out these files, too: directories and patterns, e.g. /data/static,*.log; none: "
-             "leave out no system files.",
+        help="Leave out these files as well: directories and patterns, e.g. /data/static,*.log; "
+             "none: count system files, too.",
     ),
 ]
 Include = Annotated[
     str | None,
     typer.Option(
         "--include", metavar="LIST", envvar="WEIR_INCLUDE",
-        help="Count these files that are left out otherwise, e.g. /usr/share,*.so; /: all files.",
+        help="Count these files, left out by default, as well, e.g. /usr/share,*.so; /: all.",
     ),
 ]
 

@@ -31,7 +31,7 @@ def compiled_rules(files: Sequence[str], environ: Mapping[str, str], tracing: bo
 
     rules = gather_rules(files, environ)
     if not rules:
-        where = f"{', '.join(rules.origins)} say" if rules.origins else "there are"
+        where = f"{', '.join(rules.origins)}: there are" if rules.origins else "there are"
         raise UsageError(
             f"{where} no rules: name a file with --rules, make some with weir assign, or set "
             f"IOBUF_PARAMS")

@@ -27,9 +27,9 @@ Add = Annotated[bool, typer.Option("-I",
 Replace = Annotated[bool, typer.Option("-O",
     help="Replace the assignments that the objects have (the default).")]
 Name = Annotated[str | None, typer.Option("--name", metavar="PATTERN",
-    help="Only files of this name.")]
+    help="Only files whose file name matches.")]
 Path = Annotated[str | None, typer.Option("--path", metavar="PATTERN",
-    help="Only files of this absolute path.")]
+    help="Only files whose absolute path matches.")]
 Dir = Annotated[str | None, typer.Option("--dir", metavar="DIR",
     help="Only files in or below this directory.")]
 Fstype = Annotated[str | None, typer.Option("--fstype", metavar="LIST",
@@ -41,7 +41,7 @@ Access = Annotated[str | None, typer.Option("--access", metavar="A",
 Form = Annotated[str | None, typer.Option("--form", metavar="F",
     help="Only formatted or unformatted Fortran files.")]
 Mode = Annotated[str | None, typer.Option("--mode", metavar="LIST",
-    help="Only opens for read, write, readwrite, append, create, truncate.")]
+    help="Only opens in these modes: read, write, readwrite, append, create, truncate.")]
 MinSize = Annotated[str | None, typer.Option("--min-size", metavar="SIZE",
     help="Only files of at least this size.")]
 MaxSize = Annotated[str | None, typer.Option("--max-size", metavar="SIZE",
@@ -54,7 +54,7 @@ Explain = Annotated[
              "open.")
 ]
 Rank = Annotated[int | None, typer.Option("--rank", min=0, metavar="N",
-    help="With --explain: the rank.")]
+    help="With --explain: assume this rank.")]
 Size = Annotated[str | None, typer.Option("--size", metavar="SIZE",
     help="With --explain: assume this file size.")]
 Convert = Annotated[str | None, typer.Option("--convert", metavar="FORM",
@@ -87,9 +87,9 @@ def assign(
 ) -> None:
     """Assign layers to files, as Cray's assign does; explain or convert rules.
 
-    Assignments are kept in $WEIR_ASSIGN_FILE, $FILENV or .assign, where weir run finds them. Names
-    are tried before patterns, then units, kinds of Fortran files and g:all, as on Cray. With
-    --rules, --explain and --convert use those files instead.
+    Assignments are stored in the file $WEIR_ASSIGN_FILE, $FILENV or .assign, where weir run finds
+    them. Names are tried first, then patterns, units, kinds of Fortran files and g:all, as on Cray.
+    --rules FILE lets --explain and --convert use FILE instead.
     """
     from weir._errors import UsageError
 
@@ -120,7 +120,7 @@ def assign(
         return
     if rules:
         raise UsageError(
-            "--rules goes with --explain or --convert; assignments are kept in a file of their own")
+            "--rules is used with --explain or --convert; assignments are in a file of their own")
     _edit(objects or [], spec, view, remove, add, replace, attributes)
 
 

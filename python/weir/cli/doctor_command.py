@@ -23,7 +23,7 @@ def doctor(
     output: _options.Run = "weir-run",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check the installation, and what I/O weir will see; with PROGRAM, what of its I/O.
+    """Check the installation and what I/O weir can record; with PROGRAM, of this program.
 
     Exit status 0 when all is well, 1 when there are findings.
     """

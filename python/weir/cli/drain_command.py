@@ -14,9 +14,9 @@ from weir._errors import UsageError
 
 def drain(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]",
-        help="Directory of a run with layers: its job and the tiers of its rules.")] = None,
+        help="Directory of a run with layers: names the job, and the tiers of its rules.")] = None,
     wait: Annotated[bool, typer.Option("--wait",
-        help="Wait until the bytes of dead programs are on disk.")] = False,
+        help="Wait until the bytes of killed programs are on disk.")] = False,
     recover: Annotated[
         bool, typer.Option("--recover",
             help="The same, and retry bytes that could not be written (full disk, quota).")
@@ -26,18 +26,18 @@ def drain(
             help="The same, and give up the bytes that still cannot be written: they are lost.")
     ] = False,
     status: Annotated[bool, typer.Option("--status",
-        help="List bytes that are accepted and not written yet. The default.")] = False,
+        help="List the bytes that are not on disk yet (the default).")] = False,
     job: Annotated[
         str | None, typer.Option("--job", metavar="ID",
-            help="Job to work on, if not the job of this environment.")
+            help="The job; default: the job of this environment (WEIR_JOB, or the batch system's).")
     ] = None,
 ) -> None:
-    """Write the bytes that killed programs had accepted under layers to their files.
+    """Write the bytes of killed programs that layers still hold in memory to their files.
 
-    The write-back daemon does that by itself within moments. This command waits for it, or writes
-    the bytes where a batch system has killed the daemon too. It works on the node on which it runs.
-    Files that the job has on a tier alone (layer stage) are listed; weir stage recover brings them.
-    Tiers outside of /dev/shm are found by the rules of RUN, or of this environment.
+    The write-back daemon does this by itself within moments. This command waits for it, or writes
+    the bytes if the batch system has killed the daemon as well. It works on the node on which it
+    runs. Files of the job that are only on a tier (layer stage) are listed; copy them with weir
+    stage recover. Tiers outside of /dev/shm are found by the rules of RUN, or of this environment.
     Status 1: some bytes are not on disk; they stay in memory for --recover or --discard, or on the
     tier. Status 3: --recover or --discard found nothing of the job on this node.
     """
@@ -112,9 +112,9 @@ def _list(name: str, is_staged: bool) -> None:
 
     found = draining.arenas(name)
     for arena in found:
-        state = "alive" if arena.alive else ("failed" if arena.failed else "dead")
-        typer.echo(f"{arena.directory.name}  pid {arena.pid}  {state}  {arena.dirty_bytes} bytes "
-                   f"not written yet")
+        state = "running" if arena.alive else "ended; writing them failed, retry with --recover" \
+            if arena.failed else "ended"
+        typer.echo(f"pid {arena.pid} ({state}): {arena.dirty_bytes:,} bytes not on disk yet")
     if not found and not is_staged:
         nothing = draining.missing_job(name) or f"job {name}: no bytes are held on this node"
         typer.echo(f"{nothing} (files on a tier elsewhere: weir stage status TIER)")

@@ -22,19 +22,19 @@ def env(
     quiet: _options.Quiet = False,
     rules: _rules.Rules = None,
     no_trace: Annotated[bool, typer.Option("--no-trace",
-        help="With --rules: layers alone, no trace.")] = False,
+        help="With --rules: apply the layers, record no trace.")] = False,
     off: Annotated[bool, typer.Option("--off",
-        help="Print the lines that end tracing and layers, and note the end of the step.")] = False,
+        help="Print the lines that end tracing and layers; record the end of the step.")] = False,
     shell: Annotated[str, typer.Option(metavar="SHELL",
-        help="Whose syntax: sh (bash, dash, ksh, zsh) or csh (tcsh).")] = "sh",
+        help="Syntax of the lines: sh (bash, dash, ksh, zsh) or csh (tcsh).")] = "sh",
 ) -> None:
     """Print the lines that make a shell trace what it starts: eval "$(weir env --step traj0 -o
     run)".
 
     For job scripts whose commands cannot be wrapped by weir trace. A step lasts until the next weir
-    env. Nothing but lines for the shell goes to standard output; where no trace can be written they
-    end tracing, and the status is 3. With --rules what the shell starts gets layers, too, and with
-    --no-trace it gets nothing else.
+    env. If no trace can be written, the lines end tracing, and the status is 3. With --rules the
+    programs that the shell starts get layers as well; with --rules and --no-trace they get layers
+    and are not traced. Standard output has only lines for the shell.
     """
     from weir._errors import Error, UsageError
     from weir.capture._launch import Options, say

@@ -38,11 +38,11 @@ def export(
     tables: Tables = None, quiet: Quiet = False,
     exclude: Exclude = None, include: Include = None, dask: Dask = None,
 ) -> None:
-    """Write a run in a form that other tools read, record by record, whatever its size.
+    """Write a run in a format that other tools read. Memory does not depend on the run's size.
 
-    Parquet and CSV hold the tables of `weir query`; events in Parquet are partitioned by step and
+    Parquet and CSV have the tables of `weir query`; events in Parquet are partitioned by step and
     node. Perfetto's traces open in its viewer and its trace processor. Status 4 when the trace is
-    incomplete: what is whole is written all the same.
+    incomplete: the complete parts are written all the same.
     """
     from weir._errors import UsageError
     from weir.analysis.exclusion import exclusion_of

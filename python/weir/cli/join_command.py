@@ -17,8 +17,8 @@ def join(
     remove: Annotated[bool, typer.Option("--remove",
         help="With -o: remove FILE and its pieces once OUT is complete.")] = False,
 ) -> None:
-    """Put a striped file together into a plain one: in place (its pieces are removed when it is
-    complete) or under another name."""
+    """Join the pieces of a striped file into one plain file: in place (the pieces are removed when
+    it is complete) or under another name."""
     from weir.stripe import join as join_file
 
     size = join_file(file, output, remove=remove)

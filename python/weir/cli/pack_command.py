@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from weir.pack.check import Problem
 
 app = typer.Typer(
-    help="Containers of the layer pack: list, extract, verify, repair and merge them.",
+    help="Archives of small files (layer pack): list, extract, verify, repair, merge.",
     no_args_is_help=True,
 )
 
@@ -40,17 +40,17 @@ def ls(container: Archive) -> None:
 def extract(
     container: Archive,
     names: Annotated[Optional[list[str]], typer.Argument(metavar="[NAME]...",
-        help="Files; default: all.")] = None,
+        help="Names of the files; default: all.")] = None,
     directory: Annotated[Optional[Path], typer.Option("-C", "--directory", metavar="DIR",
         help="Write into DIR instead of the directory of the container.")] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, max=256,
         help="Number of files written at a time.")] = 16,
     part: Annotated[str, typer.Option(metavar="I/N",
-        help="Part I of N of the files alone, for N nodes at once, such as 1/8.")] = "1/1",
+        help="Extract only part I of N of the files, for N nodes at once, such as 1/8.")] = "1/1",
 ) -> None:
-    """Make real files of packed ones. Files that exist are left as they are (exit status 1).
+    """Extract packed files. A file that exists already is left as it is (exit status 1).
 
-    A node makes one file at a time in a directory; several nodes at once are faster:
+    A node creates files in one directory one after the other; several nodes are faster:
     srun -N 8 sh -c 'weir pack extract --part $((SLURM_PROCID + 1))/8 plots.zip'
     """
     from weir._errors import UsageError
@@ -65,7 +65,7 @@ def extract(
         typer.echo(text, err=True)
     if len(wrong) > 20:
         typer.echo(f"and {len(wrong) - 20} more", err=True)
-    typer.echo(f"{count} files extracted")
+    typer.echo(f"{count} file{'' if count == 1 else 's'} extracted")
     if wrong:
         raise typer.Exit(1)
 
@@ -73,7 +73,7 @@ def extract(
 def _verdict(count: int, problems: list[Problem]) -> str:
     damaged = sum(problem.name is not None for problem in problems)
     said = f"{count} file{'' if count == 1 else 's'}, {damaged} damaged"
-    return said + ("; the directory is missing" if damaged < len(problems) else "")
+    return said + ("; the central directory is missing" if damaged < len(problems) else "")
 
 
 @app.command()
@@ -91,12 +91,12 @@ def verify(container: Archive) -> None:
 
 @app.command()
 def repair(container: Archive) -> None:
-    """Write the directory of an archive anew from its records, after a job was killed."""
+    """Rebuild the central directory of a container (the list of its files) after a kill."""
     from weir.pack import repair as repair_directory
 
     count, written = repair_directory(container)
     typer.echo(f"{container}: {count} files, "
-               f"{'directory written' if written else 'nothing to repair'}")
+               f"{'central directory written' if written else 'nothing to repair'}")
 
 
 @app.command()
@@ -105,7 +105,7 @@ def merge(
     containers: Annotated[list[Path], typer.Argument(metavar="CONTAINER...",
         help="Containers of the nodes of a job.")],
 ) -> None:
-    """Make one container of several; of files with one name the newest counts."""
+    """Make one container of several; of files with the same name the newest is taken."""
     from weir.pack import merge as merge_files
 
     typer.echo(f"{output}: {merge_files(containers, output)} files")

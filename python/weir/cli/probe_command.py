@@ -18,13 +18,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interfa
 def probe(directories: Dirs, again: Again = False, json: Json = False) -> None:
     """Measure what a file system can do, from this node, in some seconds.
 
-    Latency of open, create, stat, unlink, small reads and writes and fsync; bandwidth by size of
-    requests and number of processes, storage and page cache distinguished; files made a second by
-    several processes. The figures are kept for each mount and used by weir advise and weir tune.
-    Memory bandwidth by number of cores. Writes at most 64 MiB at a time.
+    It measures the latency of open, create, stat, unlink, fsync and small reads and writes; the
+    bandwidth by size of requests and number of processes, of storage and of the page cache; files
+    created per second by several processes; memory bandwidth by number of cores. It writes at most
+    64 MiB for one figure. The figures are stored for each mount and node; weir advise and weir tune
+    use them.
 
-    Under mpirun or srun all ranks measure together as well: the network between them, and the
-    directory under all of them. Example: mpirun -n 8 weir probe /scratch/me
+    Under mpirun or srun it also measures with all ranks at once: messages between nodes, and the
+    file system under the load of all ranks. Example: mpirun -n 8 weir probe /scratch/me
     """
     import sys
 

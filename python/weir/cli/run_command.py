@@ -38,11 +38,11 @@ def run(
     """Run a command with the layers that rules give to its files.
 
     The command may be a program, a script or a launcher such as mpirun or srun; everything it
-    starts has the layers. Its input, output, signals and exit status are its own. Without --rules
-    the assignments made by weir assign are used, and after those IOBUF_PARAMS and
+    starts has the layers. Input, output, signals and exit status of the command do not change.
+    Without --rules the assignments made by weir assign are used, then those of IOBUF_PARAMS and
     MPICH_MPIIO_HINTS. A mistake in the rules is reported with its line, and nothing is started
-    (status 2). Status 5: the command succeeded, but bytes that it wrote are not in
-    their files, as a line on standard error states.
+    (status 2). Status 5: the command succeeded, but bytes that it wrote are not in their files; a
+    line on standard error names the file.
     """
     from weir.capture._launch import Options, launch, launch_layered
 

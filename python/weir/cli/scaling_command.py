@@ -17,7 +17,7 @@ Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE",
     help="TOML file that defines phases by files or barriers; or wrf, cm1, mpas, icon, nemo.")]
 Gain = Annotated[
     float, typer.Option("--stop-share", min=0, max=1, metavar="SHARE",
-        help="Scaling stops where more ranks gain less than this share of the ideal gain.")
+        help="Scaling stops where more ranks gain less than this share (0 to 1) of the ideal gain.")
 ]
 Html = Annotated[str | None, typer.Option("--html", metavar="FILE",
     help="Write the curves as one self-contained page for a browser instead of printing.")]
@@ -41,7 +41,7 @@ def scaling(
     it.
 
     Runs with one rank on each node and runs with several are two curves. Status 4 when a trace is
-    incomplete: the curve is printed all the same, and says what is missing.
+    incomplete: the curve is printed all the same, and states what is missing.
     """
     import json as formats
     import sys

@@ -14,7 +14,8 @@ from weir._errors import UsageError
 if TYPE_CHECKING:
     from weir.stage.signals import Signals
 
-app = typer.Typer(help="Data on a fast tier.", no_args_is_help=True)
+app = typer.Typer(help="Data on a fast tier: a directory in memory or on a disk of the node.",
+    no_args_is_help=True)
 
 
 @app.callback()
@@ -31,24 +32,24 @@ def script(
     job: Annotated[Path, typer.Argument(metavar="JOB.sh",
         help="A job script with #DW lines (DataWarp).")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENT]...",
-        help="Arguments of the script: all that stands behind JOB.sh, options as well.")] = None,
+        help="Arguments of the script: all words after JOB.sh, options as well.")] = None,
     tier: Annotated[Path, typer.Option("--tier", metavar="DIR",
-        help="Directory on a fast file system, in place of DataWarp.")] = Path("/dev/shm"),
+        help="Directory on a fast file system, instead of DataWarp.")] = Path("/dev/shm"),
     capacity: Annotated[str | None, typer.Option("--capacity", metavar="SIZE",
-        help="Space that the job needs, in place of the script's capacity=, such as 20GB.")] = None,
+        help="Space that the job needs, instead of the script's capacity=, such as 20GB.")] = None,
     keep: Annotated[bool, typer.Option("--keep",
         help="Keep the job's directory on the tier after stage_out.")] = False,
 ) -> None:
     """Run a job script with DataWarp directives on a machine without DataWarp.
 
-    Makes a directory for the job on the tier, sets DW_JOB_STRIPED and DW_JOB_PRIVATE, copies what
-    stage_in names, runs the script, copies what stage_out names, and removes the directory. A copy
-    gets its final name once it is complete and its size and CRC-32 equal those of its source.
+    Makes a directory for the job on the tier, sets DW_JOB_STRIPED and DW_JOB_PRIVATE, copies the
+    files of stage_in, runs the script, copies the files of stage_out, and removes the directory.
+    A copy gets its final name when it is complete and its size and CRC-32 equal the source's.
 
-    Options stand before JOB.sh: weir stage script --tier /local JOB.sh ARGUMENT
+    Write options before JOB.sh: weir stage script --tier /local JOB.sh ARGUMENT
 
     The status is that of the script. Status 3: a directive cannot be carried out, or a file
-    cannot be staged; a script whose files could not be staged in has not been run.
+    cannot be staged. If a file cannot be staged in, the script is not run.
     """
     from weir.stage.signals import Signals
 
@@ -62,8 +63,8 @@ def _script(job: Path, arguments: list[str], tier: Path, capacity: str | None, k
     from weir.stage.directives import parse_size
 
     if arguments and arguments[0].split("=")[0] in _OPTIONS:
-        stage.show(f"{arguments[0]} stands behind {job} and goes to the script; options of weir "
-                   f"stand before it")
+        stage.show(f"warning: {arguments[0]} is after {job} and is passed to the script; write "
+                   f"options of weir before {job}")
     size = None if capacity is None else parse_size(capacity)
     if capacity is not None and size is None:
         raise UsageError(f"--capacity {capacity}: expected a size such as 20GB or 1GiB")
@@ -78,10 +79,11 @@ def status(
     directory: Annotated[Path, typer.Argument(metavar="TIER|RUN",
         help="A tier of the layer stage (tier=...), or a run, whose rules name its tiers.")],
 ) -> None:
-    """List the files on a tier: bytes, when they go to their place, whether they are newer there.
+    """List the files on a tier with their bytes and state.
 
-    A file that is not newer is a copy, which makes room when the tier is full. One that could not
-    go to its place when that was last tried has the reason.
+    newer: not yet copied to its place, the path that the program used; drain= states when it is
+    copied. copy: its place has the same bytes, and the tier drops it when it is full. If the last
+    attempt to copy a file failed, the reason is printed.
     """
     for tier in _tiers(directory):
         _list(tier)
@@ -109,18 +111,19 @@ def _list(tier: Path) -> None:
 @app.command()
 def recover(
     directory: Annotated[Path, typer.Argument(metavar="DIR",
-        help="A tier of the layer stage, a run, or what 'weir stage script' has left.")],
+        help="A tier of the layer stage, a run, or a directory that weir stage script left.")],
     unfinished: Annotated[bool, typer.Option("--unfinished",
         help="Also files whose writer was killed before it closed them.")] = False,
 ) -> None:
-    """Bring what a job left on a tier to its place, after it or its daemon was killed.
+    """Copy files that a job left on a tier to their place, after it or its daemon was killed.
 
-    On a tier of the layer stage, or on those of this node that a run's rules name: all files but
-    scratch (drain=never), those that a process writes, and those whose writer was killed before it
-    closed them (see --unfinished). The bytes of each are read back and compared before it gets its
-    name; each second a line on standard error has files, bytes and rate. A file that is left is
-    listed with the reason, and the status is then 1.
-    A directory of 'weir stage script': what its stage_out lines name; the directory is removed.
+    DIR is a tier of the layer stage, or a run whose rules name tiers of this node: all files are
+    copied, except scratch (drain=never), files that a process is writing, and files whose writer
+    was killed before it closed them (see --unfinished). Each copy is read back and compared before
+    it gets its name. Progress goes to standard error. A file that is left is listed with the
+    reason, and the status is then 1.
+    DIR is a directory of weir stage script: the files of its stage_out lines are copied, and the
+    directory is removed.
     """
     from weir import stage
     from weir.capture import tier as tiers
@@ -151,7 +154,7 @@ def _recover(tier: Path, unfinished: bool) -> bool:
     left = [one for one in files if one.newer and not one.stays]
     scratch = [one for one in files if one.stays]
     typer.echo(f"{tier}: {tiers.amount(brought)} brought to their place, "
-               f"{tiers.amount(left)} left, {tiers.amount(scratch)} of scratch")
+               f"{tiers.amount(left)} left, {tiers.amount(scratch)} of scratch (drain=never)")
     return not left
 
 
@@ -161,11 +164,11 @@ def suggest(
     tier: Annotated[Path, typer.Option("--tier", metavar="DIR",
         help="Directory on a fast file system of the node.")] = Path("/dev/shm/weir-tier"),
 ) -> None:
-    """Print rules that keep on a tier what travels from step to step of a run.
+    """Print rules that keep files on a tier which one step of a run writes and another reads.
 
-    Files that the run removes stay there (drain=never); those that a later step reads, and output,
-    go to their place in the background; input, and files that are changed in place, are left where
-    they are. Example: weir stage suggest RUN > rules.toml; weir run --rules rules.toml -- ./job.sh
+    Files that the run removes stay there (drain=never). Files that a later step reads, and output,
+    are copied to their place in the background. Input, and files that are changed in place, get no
+    rule. Example: weir stage suggest RUN > rules.toml; weir run --rules rules.toml -- ./job.sh
     """
     from weir.report import build
     from weir.report.flow.table import report_flow

@@ -90,7 +90,7 @@ def test_without_any_rules_nothing_is_started(call, here):
     assert done.returncode == 2 and "there are no rules: name a file with --rules" in done.stderr
     (here / "empty.toml").write_text("# nothing yet\n")
     done = call("run", "--rules", "empty.toml", "touch", "made")
-    assert done.returncode == 2 and "empty.toml say no rules" in done.stderr
+    assert done.returncode == 2 and "empty.toml: there are no rules" in done.stderr
     assert not (here / "made").exists()
 
 

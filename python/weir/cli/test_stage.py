@@ -152,8 +152,8 @@ def test_a_script_that_asks_for_several_nodes_is_refused_unless_it_has_one(job, 
 def test_an_option_behind_the_script_is_warned_of(job):
     result = job("echo $1\n", arguments=["--keep"]).ok()
     assert result.stdout == "--keep\n" and list(job.tier.iterdir()) == []
-    assert "--keep stands behind job.sh and goes to the script" in result.stderr
-    assert "stands behind" not in job("true\n", arguments=["--", "--keep"]).ok().stderr
+    assert "--keep is after job.sh and is passed to the script" in result.stderr
+    assert "is passed to the script" not in job("true\n", arguments=["--", "--keep"]).ok().stderr
 
 
 def test_an_access_mode_that_was_not_asked_for_has_no_variable(job, weir):

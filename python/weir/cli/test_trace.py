@@ -28,7 +28,7 @@ def test_defaults_are_the_directory_weir_run_and_the_step_main(weir, tmp_path):
     assert job["command"] == ["cat", "/etc/passwd"] and job["cwd"] == str(
         tmp_path) and job["exit_status"] == 0
     assert done.stderr.startswith("weir: 1 process, ") and done.stderr.count("\n") == 1
-    assert f"events in {directory}; look with: weir report weir-run" in done.stderr
+    assert f"records in {directory}; look with: weir report weir-run" in done.stderr
 
 
 @pytest.mark.parametrize("share, mode", [((), 0o600), (("--share", "group"), 0o640),
@@ -44,7 +44,7 @@ def test_options_reach_the_program(weir, tmp_path, level):
     done = weir("trace", "--level", level, "--budget", "2M", "--step", "s1", "-o", "r", "--", "sh",
         "-c", SHOW, cwd=tmp_path)
     assert done.ok().stdout == f"{tmp_path}/r/s1|{level}|{2 << 20}|libweir-preload.so\n"
-    assert ("calls in counters" if level != "trace" else "events") in done.stderr
+    assert ("calls in counters" if level != "trace" else "records") in done.stderr
     assert job_of(tmp_path / "r" / "s1")["level"] == level
 
 

@@ -162,7 +162,7 @@ def test_an_interrupted_tune_goes_on(weir, place, tmp_path, by):
         left = {path: data for path, data in left.items() if not path.startswith(".weir-tune")}
     assert left == before
     other = tune(weir, place, tmp_path / "other", "--runs", 2).ok()
-    assert (f"with -o {out} goes on" in other.stderr) == (by == signal.SIGKILL)
+    assert (f"with -o {out} continues it" in other.stderr) == (by == signal.SIGKILL)
     own = tune(weir, place, out, "--runs", 4).ok()
     assert "was interrupted" not in own.stderr
     state = json.loads((out / "tune.json").read_text())
@@ -289,7 +289,7 @@ def test_rules_that_are_not_proved_are_comments(weir, place, tmp_path, words, pr
     """The budget ended before they were run, or before an output that differs was explained."""
     tune(weir, place, tmp_path / "out", *words, program=program).ok()
     text = (tmp_path / "out" / "rules.toml").read_text()
-    assert "# Not proved" in text and "# [[rule]]" in text and not tomllib.loads(text)
+    assert "# Not tested to the end" in text and "# [[rule]]" in text and not tomllib.loads(text)
 
 
 def test_the_log_of_tune_itself_is_no_change(weir, tmp_path):
@@ -426,7 +426,7 @@ def test_a_search_finds_the_block_size_of_fewest_requests(weir, place, tmp_path)
         for one in searched)
     (said,) = [line for line in found.stdout.splitlines() if line.startswith("Searched:")]
     stacks = {one["stack"] for one in tomllib.loads((out / "rules.toml").read_text())["rule"]}
-    if "none is proved better" in said:
+    if "is measurably better" in said:
         assert stacks == {"bufa:1MiB:4"}
         return
     assert f"and {fewest} requests" in said, said

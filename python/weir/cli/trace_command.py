@@ -32,10 +32,10 @@ def trace(
     """Run a command and record its I/O.
 
     The command may be a program, a script or a launcher such as mpirun or srun; everything it
-    starts is recorded. Its input, output, signals and exit status are its own. Where no trace can
-    be written the command runs without one, and the status is 3 if it succeeded. With --rules its
-    files get I/O layers (caches and others), as with weir run --trace. Print what was recorded
-    with: weir report RUN
+    starts is recorded. Input, output, signals and exit status of the command do not change. If no
+    trace can be written, the command runs without one, and the status is 3 if it succeeded. With
+    --rules its files get I/O layers (caches and others), as with weir run --trace. Print what was
+    recorded with: weir report RUN
     """
     from weir.capture._launch import Options, launch
 

@@ -13,7 +13,7 @@ import typer
 Command = Annotated[list[str], typer.Argument(metavar="COMMAND", show_default=False,
     help="What to run, with its arguments; put -- in front.")]
 Out = Annotated[Path, typer.Option("--output", "-o", metavar="OUT",
-    help="Directory for traces, rules.toml and report.md; an interrupted tune goes on there.")]
+    help="Directory for traces, rules.toml, report.md; an interrupted tune continues there.")]
 Dir = Annotated[Path, typer.Option("--dir", metavar="DIR",
     help="Directory with the files that the command reads and writes: each run works on a copy.")]
 Runs = Annotated[int, typer.Option("--runs", min=2, metavar="N",
@@ -21,11 +21,11 @@ Runs = Annotated[int, typer.Option("--runs", min=2, metavar="N",
 Minutes = Annotated[float, typer.Option("--minutes", min=0, metavar="M",
     help="Start no run after M minutes.")]
 Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="LAYER",
-    help="Also try rules that change where files lie: stage, pack; repeatable.")]
+    help="Also try rules that change where files are stored: stage, pack; repeatable.")]
 Keep = Annotated[bool, typer.Option("--keep",
-    help="Put what a run with the proved rules made into DIR at the end.")]
+    help="At the end, copy into DIR what a run with the kept rules created and changed.")]
 Search = Annotated[int, typer.Option("--search", min=0, metavar="N",
-    help="Then search block sizes, buffers, aggregators by N more runs (needs Optuna).")]
+    help="Then search block sizes, buffers, aggregators in N more runs (needs Optuna).")]
 Vary = Annotated[list[str] | None, typer.Option("--vary", metavar="NAME=A,B,...",
     help="Also search these values for {NAME} in the command, e.g. servers=1,2,4; repeatable.")]
 
@@ -44,14 +44,14 @@ def tune(
     search: Search = 0,
     vary: Vary = None,
 ) -> None:
-    """Find rules that make a command faster, and prove them.
+    """Find rules that make a command faster, and test them.
 
     Runs the command, traced, on a copy of DIR; makes rules of what weir advise finds; runs the
     command with them and without in turn; compares outputs, requests and seconds; drops rules that
-    do not pay or that change an output. Ends with OUT/rules.toml, OUT/report.md and a sentence.
-    No file in DIR changes, but with --keep, at the end. Runs stop when the difference is sure, or
-    at the end of the budget. Exit status 1: the command waits for I/O for half of its time or more,
-    and there is no rule to try.
+    do not pay or that change an output. Writes OUT/rules.toml and OUT/report.md, and prints a
+    sentence. No file in DIR changes, except at the end with --keep. Runs stop when the difference
+    is sure, or after --runs or --minutes. Exit status 1: the command waits for I/O for half of its
+    time or more, and there is no rule to try.
 
     Example: weir tune -o tuned -- mpirun -n 8 ./model namelist
     """
@@ -89,7 +89,7 @@ def tune(
         except (KeyboardInterrupt, SystemExit):
             count = len(tuning.state.runs)
             say(f"interrupted; {output} keeps {counted(count, 'complete run')}: the same command "
-                f"goes on after {'them' if count > 1 else 'it'}" if count else
+                f"continues after {'them' if count > 1 else 'it'}" if count else
                 "interrupted before a run was complete: the same command begins again")
             raise
         for name, text in (("rules.toml", rules_text(found)), ("report.md", markdown(found))):

@@ -20,8 +20,8 @@ def watch(
 ) -> None:
     """Show bytes/s, calls/s, ranks in I/O and files of a run while it goes on.
 
-    Without a terminal, prints a line for each update. Run it on any node that sees the run's
-    directory: the program is not disturbed. Ends when all steps have ended.
+    Without a terminal, prints a line for each update. Run it on any node that can read the run's
+    directory. It does not disturb the program, and ends when all steps have ended.
     """
     import sys
 

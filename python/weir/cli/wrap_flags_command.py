@@ -5,12 +5,12 @@ from __future__ import annotations
 
 
 def wrap_flags() -> None:
-    """Print what to add to the command that links a static program: cc -static model.o $(weir
+    """Print the options with which a static program is linked: cc -static model.o $(weir
     wrap-flags).
 
-    Nothing can be preloaded into a static program, so the hooks are linked into it. They do nothing
-    until weir trace or weir env starts the program. Put them behind the program's own objects and
-    libraries.
+    Nothing can be preloaded into a static program, therefore the hooks are linked into it. They do
+    nothing until weir trace or weir env starts the program. Put the options after the program's own
+    objects and libraries.
     """
     import sys
 

@@ -236,7 +236,7 @@ def _rank_table(one: Comparison) -> Table:
         ("Imbalance", "imbalance", lambda value: f"{value:.2f}", 2),
     )  # fmt: skip
     table = _step_table(
-        "Per rank, mean; imbalance: I/O seconds of the busiest rank (its number behind) / mean",
+        "Per rank, mean; imbalance: I/O seconds of the busiest rank / mean",
         one, parts)
 
     def ranks(pair: StepPair) -> Cells:

@@ -90,8 +90,8 @@ def test_extract_names_a_file_that_is_not_there(pack, good):
 def test_a_truncated_container_is_read_and_repaired(pack, truncated):
     assert "b.dat" in pack("ls", truncated)
     assert "has no directory at its end" in pack("verify", truncated, status=1)
-    assert pack.stdout == "3 files, 0 damaged; the directory is missing\n"
-    assert pack("repair", truncated) == f"{truncated}: 3 files, directory written\n"
+    assert pack.stdout == "3 files, 0 damaged; the central directory is missing\n"
+    assert pack("repair", truncated) == f"{truncated}: 3 files, central directory written\n"
     assert pack("verify", truncated) == "3 files, 0 damaged\n"
     assert pack("repair", truncated) == f"{truncated}: 3 files, nothing to repair\n"
     with zipfile.ZipFile(truncated) as archive:
@@ -101,7 +101,7 @@ def test_a_truncated_container_is_read_and_repaired(pack, truncated):
 def test_repair_uses_what_a_killed_process_had_reserved(pack, truncated):
     whole = truncated.read_bytes()
     truncated.write_bytes(whole + bytes(100_000))
-    assert pack("repair", truncated) == f"{truncated}: 3 files, directory written\n"
+    assert pack("repair", truncated) == f"{truncated}: 3 files, central directory written\n"
     assert pack("verify", truncated) == "3 files, 0 damaged\n"
     assert truncated.read_bytes().startswith(whole + b"PK\1\2")
     assert truncated.stat().st_size < len(whole) + 1000

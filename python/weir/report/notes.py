@@ -80,7 +80,10 @@ def _of_step(step: StepReport, waits: StepWaits | None) -> list[str]:
             "no trace file: nothing was recorded (was the program started, and linked dynamically?)"
         )
     if step.level == "summary":
-        found.append("level summary tells no files apart: pipes and terminals are in the figures")
+        found.append(
+            "level summary does not record which files the calls are on: the figures include pipes "
+            "and terminals"
+        )
     found += _of_losses(step)
     stepped = sum(
         0 < p.level_now < step.data.files[m.file].header.level and not p.changed_user
@@ -251,7 +254,7 @@ def _of_later_work(step: StepReport) -> list[str]:
         return []
     return [
         f"I/O went on for {later_ns / 1e9:.1f} s after the command had ended (in the background): "
-        "Wall and %WALL do not have that time"
+        "Wall and %WALL do not include that time"
     ]
 
 
@@ -265,13 +268,13 @@ def _of_clocks(step: StepReport) -> list[str]:
     if unaligned > 0:
         found.append(
             f"{unaligned} of {len(used)} nodes share no barrier with the others: "
-            "their clocks are trusted"
+            "their clocks are not corrected"
         )
     worst = max((step.data.alignments[i].error_ns or 0.0 for i in used), default=0.0)
     if worst > UNSURE_NS:
         found.append(
             f"clocks of nodes may differ by up to {worst / 1e6:.1f} ms: "
-            "active time is that uncertain where I/O is short"
+            "active time is uncertain by as much where I/O is short"
         )
     return found
 

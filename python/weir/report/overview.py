@@ -148,7 +148,7 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
     if critical and not explains and options.by == "time":
         by += f" (critical time is below {CRITICAL_SHARE:.0%} of the run)"
     return Table(
-        f"Files by {by} ({len(cells)} of {len(kept)})" if len(cells) < len(kept)
+        f"Files by {by} ({len(cells)} of {len(kept)} lines)" if len(cells) < len(kept)
         else f"Files by {by}",
         columns,
         tuple(cells),

@@ -83,7 +83,8 @@ def _time(report: Report) -> str:
     if not report.keeps_names:
         return (
             f"All processes together spent {seconds(whole)} in calls, those on pipes and terminals "
-            f"included, during the {seconds(wall)} of the run; level detail tells files apart."
+            f"included, during the {seconds(wall)} of the run. To separate files, trace with "
+            "--level detail."
         )
     if report.active_ns is None:
         return (
@@ -143,7 +144,7 @@ def _of_unknown(report: Report) -> str:
         if row.routine.startswith("MPI_Win_")}
     text = ""
     if unknown >= UNKNOWN_SHARE * report.wall_ns:
-        text += f" Not followed: {seconds(unknown / 1e9)} in MPI, awaited rank unknown."
+        text += f" Not followed: {seconds(unknown / 1e9)} of waits in MPI, awaited rank not known."
     if of_windows and "MPI_Win_fence" not in of_windows:
         text += (
             " Not followed: waits in one-sided communication, which count as computing (windows "

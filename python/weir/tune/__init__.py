@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that are proved: ``weir tune`` runs a command plain and with the rules of its findings, in
-turn, and compares outputs, requests and seconds."""
+"""Rules tested on a program: ``weir tune`` runs a command plain and with the rules of its findings,
+in turn, and compares outputs, requests and seconds."""

@@ -73,8 +73,8 @@ class Left:
     @property
     def text(self) -> str:
         resumed = "" if self.out is None else (
-            f" The same command with -o {self.out} goes on with it, and removes it at its end.")
-        return (f"{self.work}: left by a weir tune that was interrupted.{resumed} To give it up: "
+            f" The same command with -o {self.out} continues it, and removes this copy at its end.")
+        return (f"{self.work}: left by a weir tune that was interrupted.{resumed} To discard it: "
                 f"rm -r {shlex.join(map(str, self.paths))}")
 
 

@@ -28,7 +28,7 @@ def test_what_a_killed_one_left_is_reported_with_what_removes_it(tmp_path):
     work = killed(tmp_path, out)
     (one,) = left(tmp_path)
     assert (one.work, one.out) == (work, str(out))
-    assert f"with -o {out} goes on" in one.text and f"rm -r {work} {work}.owner" in one.text
+    assert f"with -o {out} continues it" in one.text and f"rm -r {work} {work}.owner" in one.text
     assert not left(tmp_path, work), "its own is removed by the caller"
 
 
@@ -53,7 +53,7 @@ def test_a_result_that_was_not_moved_is_reported_once_with_its_copy(tmp_path):
 def test_one_without_an_owner_is_reported_without_its_output(tmp_path):
     claim.work_directory(tmp_path, "older").mkdir()
     (one,) = left(tmp_path)
-    assert one.out is None and "goes on" not in one.text
+    assert one.out is None and "continues it" not in one.text
 
 
 def test_where_locks_say_nothing_nothing_is_reported(tmp_path, monkeypatch):

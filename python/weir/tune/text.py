@@ -60,6 +60,8 @@ def sentence(found: Outcome) -> str:
             f"{found.undecided[0]}: more runs show whether two plain runs differ as well")
     else:
         text += "outputs are identical"
+        if not any(one.outputs for one in runs):
+            text += " (the command wrote no file)"
     if found.loose:
         named = ", ".join(found.loose[:_NAMED]) + (", ..." if len(found.loose) > _NAMED else "")
         text += f" but for {len(found.loose)} that two plain runs write differently ({named})"
@@ -89,8 +91,8 @@ def _fate(why: str) -> str:
 def kept_sentence(found: Outcome, directory: str) -> str:
     """Of --keep."""
     if found.moved is None:
-        return (f"Nothing was put into {directory}: the rules are not proved. More --runs, or the "
-                f"command without rules.")
+        return (f"Nothing was copied into {directory}: the test of the rules is not complete. Give "
+                f"more --runs, or run the command without rules.")
     which = "the rules" if found.kept else "no rules"
     count = f"{found.moved} file{'s' * (found.moved != 1)}"
     return f"{count} that a run with {which} made or changed went into {directory}."
@@ -117,9 +119,9 @@ def _not_tried(found: Outcome) -> str:
     layers = sorted({one.rule.stack.partition(":")[0] for one in found.not_tried if one.rule})
     worth = range_text(sum((one.saving.critical or one.saving.io for one in found.not_tried),
         NOTHING))
-    return (f" Not tried, as they change where files lie: "
-            f"{counted(len(found.not_tried), 'rule')}, worth "
-        f"{worth} ({' '.join(f'--allow {one}' for one in layers)}).")
+    return (f" Not tried, because they change where files are stored: "
+        f"{counted(len(found.not_tried), 'rule')}, expected to save {worth} (to try: "
+        f"{' '.join(f'--allow {one}' for one in layers)}).")
 
 
 def _sureness(found: Outcome) -> str:
@@ -128,9 +130,9 @@ def _sureness(found: Outcome) -> str:
     if gain is None or gain.low is None or gain.high is None:
         return f" Run once each: the difference of the times may be chance.{noisy}"
     if not gain.is_sure:
-        return (f" The times alone do not prove it: with 90 % probability the run is "
+        return (f" The times alone do not show it: with 90 % confidence the run is "
                 f"{change_text(gain.low)} to {change_text(gain.high)}. {_decided_by(found)}{noisy}")
-    return f" Shorter by {seconds(gain.low)} to {seconds(gain.high)} (90 %).{noisy}"
+    return f" Shorter by {seconds(gain.low)} to {seconds(gain.high)} (90 % confidence).{noisy}"
 
 
 def _decided_by(found: Outcome) -> str:
@@ -149,7 +151,7 @@ def search_sentence(found: Outcome) -> str:
     if not one.tried:
         return "Searched: the rules have no settings to vary; --vary names some of the command."
     if not one.is_better:
-        return f"Searched: of {count} none is proved better than the advised one, which stays."
+        return f"Searched: none of {count} is measurably better than the advised one, which stays."
     (wall, requests), (base_wall, base_requests) = ((seconds(wall_of(part)),
         number(requests_of(part))) for part in (one.runs, one.base))
     which = "requests for files under rules" if found.kept else "requests"
@@ -192,13 +194,13 @@ def command_text(command: Sequence[str]) -> str:
 
 
 def rules_text(found: Outcome) -> str:
-    """The rules that paid, for the user's own directory; comments where that is not proved."""
+    """The rules that paid, for the user's own directory; comments where that was not tested."""
     gains = _gains(found)
     is_once = found.gain is None or found.gain.low is None
-    said = ("Run once by `weir tune`, outputs compared." if is_once else "Proved by `weir tune`.") \
+    said = ("Run once by `weir tune`, outputs compared." if is_once else "Tested by `weir tune`.") \
         if found.kept and found.is_proved else \
-        "Not proved by `weir tune`: rules that are left are comments." if found.kept else \
-        "No rule was proved by `weir tune`."
+        "Not tested to the end by `weir tune`: the rules are comments." if found.kept else \
+        "No rule was kept by `weir tune`."
     lines = [f"# Rules for: {command_text(found.state.command)}", f"# {said}",
         *(f"# {line}" for line in textwrap.wrap(sentence(found), 96)), ""]
     if found.found is not None and found.found.is_better:

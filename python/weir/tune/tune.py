@@ -101,8 +101,9 @@ class Tuning:
             return self._outcome(self._moved())
         self._check_space()
         if mentions := environment_mentions(self.directory):
-            self.note(f"{', '.join(mentions)} in the environment: paths in {self.directory}, not "
-                      f"in the copy: what the command reads or writes by them is the user's own")
+            self.note(f"warning: {', '.join(mentions)} in the environment: paths in "
+                      f"{self.directory}. What the command reads or writes by these paths are the "
+                      f"original files, not the copies")
         self.stdin = self._stdin()
         try:
             if not self.state.runs:
@@ -272,7 +273,8 @@ class Tuning:
         text = (f"run {number + 1}: weir trace itself failed (status {status}), not the command "
                 f"and not a rule: {where}; ")
         if status == NO_TRACE_STATUS:
-            return StorageError(f"{text}mend what it names; the same command goes on")
+            return StorageError(f"{text}remove the cause that it names, then run the same command "
+                                f"again: it continues")
         return InternalError(f"{text}please report it; the same command tries the run again")
 
     def _suspects(self) -> list[str]:

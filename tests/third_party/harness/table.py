@@ -12,22 +12,27 @@ from fnmatch import fnmatchcase
 from harness.compare import Difference, Known, find_differences, unstable_items
 from harness.model import Mode, Result, Suite
 
-_HEAD = """# Programs and suites of others, with weir
-
-<!-- made by `make third-party` from the results of the last run; tests/third_party declares the suites -->
-
-Each suite is run without weir and in each mode of the table: traced at a level, or with a layer on **all** files that it
-opens, with ordinary and with the smallest buffers. Compared are the exit status of each step, the result of each test, what is printed (where that is
-the same in each plain run) and the bytes of the files that the suite leaves. [The modes](../../tests/third_party/modes.toml),
-[how to run it](../../tests/third_party/README.md).
-"""
-_READ = """
-A cell holds the tests that passed; `-N` behind it the items that differ from the plain run, `!N` those of which no cause is
-known. `.`: not run in this mode. A letter behind it: measured with another build, named below the table. What two runs
-without weir do not agree on is left out of the comparison.
-"""
-_LACKING = """These runs were not made, or did not end: all suites in all modes take hours on two cores. `make third-party`
-makes them; it repeats no run that has a result of the same build."""
+_HEAD = (
+    "# Programs and suites of others, with weir\n\n"
+    "<!-- made by `make third-party` from the results of the last run; tests/third_party declares "
+    "the suites -->\n\n"
+    "Do programs of others give the same results with weir? Each test suite is run without weir "
+    "(`plain`, `again`) and in the other modes of the table: traced, or with one layer on **all** "
+    "files that it opens (`tiny`: with the smallest buffers). Compared are the exit status of each "
+    "step, the result of each test, the bytes of the files that the suite leaves, and what it "
+    "prints. What differs between two runs without weir is not compared. To run the suites: "
+    "`make third-party` ([modes](../../tests/third_party/modes.toml), "
+    "[options](../../tests/third_party/README.md)).\n"
+)
+_READ = (
+    "\nA cell has the number of tests that passed, then `-N` if N items (tests, files, outputs) "
+    "differ from the plain run for a known reason, and `!N` if N items differ without one. `.`: "
+    "not run. A raised letter: measured with another build, named below the table.\n"
+)
+_LACKING = (
+    "These runs were not made, or did not end: all suites in all modes take hours on two cores. "
+    "`make third-party` makes them; it does not repeat a run that has a result of the same build."
+)
 
 
 @dataclass(frozen=True)
@@ -219,10 +224,9 @@ def write_page(
     matrix = sum(_is_in_matrix(row.suite, mode) for row in rows for mode in modes)
     summary = (
         f"Measured with weir {measured}: {len({r.suite for r in ran})} suites, {len(ran)} of "
-        f"{matrix} runs,"
-        f" {compared:,} items compared, **{len(found)} differences**, {unknown} of them without a "
-        f"known"
-        f" cause; {len(still_open)} open (below)."
+        f"{matrix} runs (those without weir included), {compared:,} items compared, "
+        f"**{len(found)} differences**, {unknown} of them without a known cause. Open differences "
+        f"seen outside of these runs: {len(still_open)}."
     )
     parts = [_HEAD, summary, _READ, *_table(rows, modes, builds), *_letters(builds), "",
         "## The suites", "", *_suites(rows)]

@@ -44,7 +44,7 @@ int take_error(File* f);
 bool make_path_absolute(int directory, const char* path, char* to);  // to: of Scratch's size
 // Of an open; null: none, or it leaves the file alone.
 const rules::Rule* rule_for(const char* absolute_path, int flags = O_RDONLY);
-void set_rules(const rules::Rules& rules, int rank);
+void set_rules(const rules::Rules& rules, int rank, bool makes_own_calls);
 const rules::Rules& rules_now();
 
 // transfer.cc

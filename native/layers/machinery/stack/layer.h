@@ -226,6 +226,10 @@ void ask_to_leave(Layer& layer, Reason);
 // The layer itself passes everything through from now on (its choice, still in the stack): noted in
 // the trace.
 void note_bypass(Layer& layer, Reason);
+// Whether the program makes system calls that no hook sees (hook/own_calls.h): what it opens to
+// write it may then rename, link or remove by its own calls, so that it has to be a real file at
+// its place.
+bool has_own_calls();
 // A deferred write error: kept with the file, reported once at the next write, fsync or close, and
 // in the exit report with the number of accepted bytes that did not reach the file.
 void defer_error(Layer& layer, int error, uint64_t lost_bytes);

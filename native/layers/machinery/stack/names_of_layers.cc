@@ -93,6 +93,13 @@ bool is_path(const char* path) { return path != nullptr && path[0] != 0; }
 
 }  // namespace
 
+bool has_names(const rules::Stack& stack) {
+  for (uint32_t i = 0; i < stack.count; ++i) {
+    if (names_of(stack.layers[i]) != nullptr) return true;
+  }
+  return false;
+}
+
 const char* begin_names(const rules::Stack& stack) {
   const char* mistake = nullptr;
   for (uint32_t i = 0; i < stack.count; ++i) {

@@ -217,6 +217,7 @@ void list_names(int directory, bool (*each)(void* with, const char* name, uint64
 bool is_hidden(const char* name);
 
 bool has_layer_with_names(const File* f);
+bool has_names(const rules::Stack&);
 // The process goes: for each open file, and then for each layer.
 void end_names(Ending);
 void names_forked();

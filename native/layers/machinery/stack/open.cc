@@ -33,6 +33,7 @@ const rules::Rules* rules_in_force = nullptr;
 constinit int rank_of_rank = -1;
 constinit bool some_are_ordered = false;  // a rule's layers take part in the open itself
 constinit bool some_keep = false;
+constinit bool own_calls = false;
 constinit bool some_always = false;       // a rule has keep:always=1
 // No rule has another layer that does anything, and names alone decide who has which.
 constinit bool keeps_alone = true;
@@ -55,6 +56,11 @@ bool make_absolute(int directory, const char* path, char* to) {
          rules::make_absolute(begin, base::text(path), to, base::Scratch::kBytes);
 }
 
+// Of a program with calls of its own: layers whose files only they can read, or find, are not.
+bool is_left_out(const rules::Stack& stack) {
+  return own_calls && !has_form(stack) && !has_names(stack);
+}
+
 const rules::Rule* match(const char* path, int flags, int fd) {
   rules::Open what{path};
   what.flags = flags;
@@ -65,7 +71,7 @@ const rules::Rule* match(const char* path, int flags, int fd) {
   what.access = fortran_opening.access;
   what.form = fortran_opening.form;
   const rules::Rule* rule = rules::match(*rules_in_force, what);
-  return rule == nullptr || rule->stack.plain() ? nullptr : rule;
+  return rule == nullptr || rule->stack.plain() || is_left_out(rule->stack) ? nullptr : rule;
 }
 
 bool is_ordered(const rules::Stack& stack) {
@@ -196,7 +202,7 @@ void make_plain(File* f) {
 void accept(File* f, int fd, int flags) {
   if (f->in_memory) return enter_table(fd, f);  // nobody else can have these bytes
   const bool direct = (flags & O_DIRECT) != 0;
-  if (f->holds && !f->transforms && (direct || base::sealed())) {
+  if (f->holds && !f->transforms && (direct || own_calls || base::sealed())) {
     note_bypass(f, nullptr, direct ? Reason::kDirect : Reason::kUnsupported);
     make_plain(f);
   }
@@ -265,17 +271,21 @@ bool make_path_absolute(int directory, const char* path, char* to) {
   return make_absolute(directory, path, to);
 }
 
+bool has_own_calls() { return own_calls; }
+
 constinit uint32_t in_force = 0;
 uint32_t (*name_of_path)(int, const char*) = nullptr;
 WEIR_THREAD FortranOpening fortran_opening;
 
-void set_rules(const rules::Rules& rules, int rank) {
+void set_rules(const rules::Rules& rules, int rank, bool makes_own_calls) {
   rules_in_force = &rules;
+  own_calls = makes_own_calls;
   rank_of_rank = rank;
   for (uint32_t i = 0; i < rules.rule_count; ++i) {
     const rules::Conditions& when = rules.rules[i].when;
+    if (is_left_out(rules.rules[i].stack)) continue;
     some_are_ordered |= is_ordered(rules.rules[i].stack);
-    keep_forms(rules.rules[i].stack);
+    if (has_form(rules.rules[i].stack)) base::store(&forms_kept, 1u);
     if (const char* const why = begin_names(rules.rules[i].stack); why != nullptr)
       names_mistake = why;
     some_keep |= rules::has_layer(rules.rules[i].stack, "keep");

@@ -84,10 +84,10 @@ void lock_transformed() {
 
 }  // namespace
 
-void begin(const rules::Rules& rules, int rank) {
+void begin(const rules::Rules& rules, int rank, bool own_calls) {
   limit_changed();
   begin_sharing(rank);
-  set_rules(rules, rank);
+  set_rules(rules, rank, own_calls);
 }
 
 void limit_changed() {

@@ -9,8 +9,9 @@
 
 namespace weir::stack {
 
-// Puts rules in force. rank: -1 without one. The rules stay where they are.
-void begin(const rules::Rules& rules, int rank);
+// Puts rules in force. rank: -1 without one. own_calls: the program makes system calls that no hook
+// sees (has_own_calls() in layer.h). The rules stay where they are.
+void begin(const rules::Rules& rules, int rank, bool own_calls = false);
 
 // fork: every file under layers is left to the kernel, so that parent and child share what the
 // kernel shares.

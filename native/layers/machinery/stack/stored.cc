@@ -75,10 +75,11 @@ void ask_of_path(int directory, const char* path, int access, const struct stat&
 
 }  // namespace
 
-void keep_forms(const rules::Stack& stack) {
+bool has_form(const rules::Stack& stack) {
   for (uint32_t i = 0; i < stack.count; ++i) {
-    if (transforms(stack.layers[i])) base::store(&forms_kept, 1u);
+    if (transforms(stack.layers[i])) return true;
   }
+  return false;
 }
 
 void patch_size_of_form(int directory, const char* path, struct stat* about) {

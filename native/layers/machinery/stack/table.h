@@ -128,7 +128,7 @@ bool any_unwritten();
 // Some rule's layers keep another form of files on disk: their sizes by name are asked of the
 // layers, and a truncate by path is theirs (false: this is no such file).
 extern WEIR_OWN uint32_t forms_kept;
-void keep_forms(const rules::Stack& stack);
+bool has_form(const rules::Stack& stack);
 void patch_size_of_form(int directory, const char* path, struct stat* about);
 bool truncate_form(const char* path, off_t bytes, int* result);
 

@@ -74,11 +74,11 @@ def clock() -> list[Finding]:
         r"^flags\s*:", text, re.M) else set()
     if {"constant_tsc", "nonstop_tsc"} <= flags:
         return [Finding("clock", FINE,
-            "the processor's time-stamp counter runs evenly: records carry it")]
+            "the processor's time-stamp counter has a constant rate: weir takes times from it")]
     return [
         Finding("clock", NOTE,
-            "the processor's time-stamp counter does not run evenly: records carry "
-            "CLOCK_MONOTONIC, some ns dearer")
+            "the processor's time-stamp counter has no constant rate: weir takes times from "
+            "CLOCK_MONOTONIC, which costs some ns more per call")
     ]
 
 
@@ -90,11 +90,11 @@ def kernel_figures() -> list[Finding]:
     else:
         if "rchar" in text and "syscw" in text:
             return [Finding("proc_io", FINE,
-                "/proc/self/io can be read: the bytes the kernel counted stand beside those weir "
-                "saw")]
+                "/proc/self/io can be read: reports compare the bytes that the kernel counted with "
+                "those that weir saw")]
         why = "does not have the figures"
     return [Finding("proc_io", NOTE,
-        f"/proc/self/io: {why}; bytes that weir did not see will not show")]
+        f"/proc/self/io: {why}; reports cannot state how many bytes weir did not see")]
 
 
 def _existing(directory: str) -> str:
@@ -171,15 +171,14 @@ SEEN = (
         "seen",
         NOTE,
         "seen: calls of the C library by dynamically linked programs (POSIX, stdio), statements of "
-        "gfortran programs, the rank "
-        "under Open MPI and MPICH, all children",
+        "gfortran programs, ranks under Open MPI and MPICH, all child processes",
     ),
     Finding(
         "unseen",
         NOTE,
         "not seen: static and setuid programs, direct system calls, Go programs, bytes moved "
         "through mapped memory, io_uring without liburing; "
-        "ask weir doctor PROGRAM of a given one",
+        "for one program, run weir doctor PROGRAM",
     ),
 )
 

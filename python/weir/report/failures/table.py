@@ -50,9 +50,9 @@ def failure_statement(report: Report) -> str | None:
     if len(found) > MOST_NAMED:
         said.append(f"{counted(sum(one.calls for one in found[MOST_NAMED:]), 'more call')} failed")
     if not report.keeps_names:
-        said[-1] += ", on pipes perhaps: level summary tells no files apart"
+        said[-1] += "; they may be on pipes, as level summary does not record files"
     elif any(one.error is None for one in found):
-        said[-1] += "; level trace keeps the reasons"
+        said[-1] += "; level trace records the reasons"
     return f"{'; '.join(said)} (--tables failures)"
 
 

@@ -52,7 +52,7 @@ FULL = "dd if=/dev/zero of=big bs=4k count=64 status=none; cat nowhere; true"
 
 @pytest.mark.parametrize(("level", "reason"), [
     ("trace", "failed: No space left on device (--tables failures)"),
-    ("detail", "failed; level trace keeps the reasons (--tables failures)"),
+    ("detail", "failed; level trace records the reasons (--tables failures)"),
 ])  # fmt: skip
 def test_a_full_disk_is_named_on_the_first_screen(weir, tmp_path, level, reason):
     """Of dd and cat, with a layer that makes the 9th write to the file fail."""

@@ -86,7 +86,7 @@ FILES = TableKind(
     shows="single files by time; --by sorts by another key",
     tables=_tables,
     page="own",
-    why_empty="level summary tells no files apart",
+    why_empty="level summary does not record which files the calls are on",
     has_rows=lambda report: any(step.keeps_names for step in report.steps),
     json=_files_json,
 )

@@ -14,8 +14,8 @@ def _remarks(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     ranks, doing = (sum(row[key] for row in rows) for key in ("ranks", "io_ranks"))
     yield (
         f"{doing} of {ranks} ranks do I/O (1 % of what the busiest rank moves, or more); forwarded: "
-        "of the bytes that they wrote, at most what they gathered, received in messages beyond what "
-        "they sent, and were given by MPI-IO"
+        "the most that they wrote for other ranks: what they gathered, what they received in "
+        "messages beyond what they sent, and what MPI-IO gave them"
     )
 
 

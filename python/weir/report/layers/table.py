@@ -76,7 +76,10 @@ _WENT_PAST = (
     "-: not counted, because requests went past the layers (mapped memory, or a stream of the C "
     "library, of a file that they bypass; or a forwarding process made them)"
 )
-_NOT_SEEN = "-: not counted, because no layer `event` stood below the others (`weir run --trace`)"
+_NOT_SEEN = (
+    "-: not counted, because the stack has no layer `event` below the others, or because the layer "
+    "makes its requests on another file (pack: on the archive)"
+)
 _BYPASSED = "bypassed: from then on the layer passed requests of the file through unchanged"
 LEAST_NS = 500_000  # what takes less shows as 0
 _SYSTEM = "system"  # its reads and writes are the columns of the first table

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from weir.analysis.ranks import RankName, rank_list
+from weir.report.frame.amounts import counted
 from weir.report.frame.build import Report
 from weir.report.frame.declared import Field, Listing, sums
 from weir.report.frame.figures import megabytes, percent, rate, seconds
@@ -171,22 +172,23 @@ def _cost_table(one: StepOutput) -> Table:
     waited = "wait for a free group" if one.servers else "wait for buffers"
     lines = [
         line("effective write time", one.seen_ns,
-            f"seen by compute ranks; mean of them {one.mean_seen_ns / 1e9:.3f}"),
+            f"of the compute rank that lost most; mean {one.mean_seen_ns / 1e9:.3f}"),
         line("  put", one.put_ns, f"{megabytes(one.put_bytes):.3f} MB of all ranks"),
         line(f"  {waited}", one.wait_ns),
         line("  end of step", one.end_step_ns,
-            f"of it {one.agree_ns / 1e9:.3f} for other compute ranks" if one.agree_ns else ""),
+            f"of which {one.agree_ns / 1e9:.3f} in waits for other compute ranks"
+            if one.agree_ns else ""),
         line("final write", one.final_ns, "not overlapped"),
         line("output in all", one.output_ns),
         line("actual write time", one.write_ns,
-            f"of the busiest of {len(one.writers)} that write: "
+            f"of the busiest of {counted(len(one.writers), 'writer')}: "
             f"{_speed(one.written_bytes, one.write_ns)}"),
     ]
     lines += [line("definitions", one.define_ns,
-        "once, the servers' set-up included")] if one.define_ns else []
+        "once, including the start of the servers")] if one.define_ns else []
     lines += [line("reading back", one.get_ns)] if one.get_ns else []
     system = (
-        f"the system's calls of libweir, in the tables of I/O too: {one.system_calls}, of them "
+        f"system calls of libweir (the tables of I/O include them): {one.system_calls}, of which "
         f"{one.system_writes} writes of "
         f"{megabytes(one.system_written_bytes):.3f} MB; {one.system_ns / 1e9:.3f} s of all ranks"
     )
@@ -209,30 +211,30 @@ def output_findings(one: StepOutput) -> Iterator[str]:
             f"compute ranks wait {one.wait_ns / 1e9:.1f} s ({percent(one.wait_ns, one.wall_ns)} of "
             f"the run) for a free group; "
             f"the busiest of {one.groups} is busy {100 * busy:.0f} % of its life: "
-            + (f"{more} would take it off them" if busy >= BUSY_SHARE
+            + (f"{more} would avoid these waits" if busy >= BUSY_SHARE
                 else "frames come in bursts: one more group, or streams that are due at other "
-                     "steps, would")
+                     "steps, would avoid these waits")
         )
     elif one.writers and not one.servers and one.share(one.seen_ns) >= LOST_SHARE:
         yield (
             f"compute ranks spend {one.seen_ns / 1e9:.1f} s ({percent(one.seen_ns, one.wall_ns)} "
-            f"of the run) in output, writing themselves: "
-            "mode servers would leave them the copy"
+            f"of the run) in output, because they write themselves: "
+            "with mode servers they would only copy their data"
         )
     if one.servers and one.share(one.final_ns) >= LOST_SHARE:
         faster = "mode servers+parallel" if len(
             one.writers) <= one.groups else "more ranks in a group"
         yield (
             f"the final write, {one.final_ns / 1e9:.1f} s ({percent(one.final_ns, one.wall_ns)} of "
-            f"the run), is overlapped by nothing: "
+            f"the run), overlaps with no computing: "
             f"{faster} would shorten it"
         )
     if one.refused:
         names = ", ".join(of.stream for of in one.streams if of.refused)
         what = "frame was" if one.refused == 1 else "frames were"
         yield (
-            f"{one.refused} {what} not written (streams: {names or 'not known'}): the program got "
-            f"the reason"
+            f"{one.refused} {what} not written (streams: {names or 'not known'}): the library "
+            f"returned the reason to the program"
         )
 
 

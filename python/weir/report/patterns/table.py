@@ -23,10 +23,10 @@ _CLASSES = (
     Field("consecutive", "int", "", "calls that begin right behind it (Darshan's CONSEC)"),
     Field("first", "int", "", "calls that are the first of their direction after an open"),
     Field("adjacent", "int", "", "of the others: right behind the one before"),
-    Field("strided", "int", "", "behind it by a distance that comes at least twice, "
-          "and in one of 16 of the calls that are behind it"),
-    Field("backward", "int", "", "before its end by a distance that comes at least twice, and in "
-          "one of 16 of the calls that are before it"),
+    Field("strided", "int", "", "after it, at a distance that occurs at least twice, "
+          "and in one of 16 of the calls that begin after it"),
+    Field("backward", "int", "", "before its end, at a distance that occurs at least twice, and in "
+          "one of 16 of the calls that begin before it"),
     Field("random", "int", "", "at any other place"),
     Field("unknown", "int", "", "at an offset that is not known (O_APPEND, streams opened unseen)"),
 )  # fmt: skip
@@ -163,8 +163,8 @@ def _totals(rows: Rows) -> Iterator[tuple[str, ...]]:
 
 
 _REMARKS: tuple[str, ...] = (
-    "adj.: begins where the rank's last call ended; strided: behind it by a distance that comes "
-    "again; back: before it, likewise; random: elsewhere; ?: offset not known; the rest: first "
+    "adj.: begins where the rank's last call ended; strided: after it, at a distance that is "
+    "repeated; back: before it, likewise; random: elsewhere; ?: offset not known; the rest: first "
     "calls after an open",
     "size, stride: the most common, bytes; unal.: offset is no multiple of the block size",
 )

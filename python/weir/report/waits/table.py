@@ -25,9 +25,10 @@ UNKNOWN_SHARE = 0.01  # of a step: worth a line
 OUTLIVED_NS = 100_000_000  # less may be clocks that differ, or the end of a process
 CRITICAL_SHARE = 0.02  # of a step: worth a sentence
 LEGEND = (
-    "for I/O: waits in MPI for a rank in I/O, added up over the waiting ranks",
+    "for I/O: waits in MPI for a rank in I/O, summed over the waiting ranks",
     "critical path: the calls, of whichever rank, that decide when the step ends",
-    "critical: what the step would be shorter if I/O cost nothing (replay of its calls of MPI)",
+    "critical: time by which the step would be shorter if I/O took no time (by replay of its calls "
+    "of MPI)",
 )
 
 
@@ -46,7 +47,7 @@ WAITED = Field("waited_ns", "int", "ns",
 PATH = Field("path_ns", "int", "ns",
     "of it on the critical path: in ranks that decide when the step ends")
 CRITICAL = Field("critical_ns", "int", "ns",
-    "what the step would be shorter if no I/O cost anything: the part due to this")  # fmt: skip
+    "time by which the step would be shorter if I/O took no time: part due to this")  # fmt: skip
 
 BY_STEP = Listing(
     "waits_by_step",
@@ -107,8 +108,8 @@ BY_FILE = Listing(
         WITHIN_STEP,
         replace(CRITICAL, heading="critical"),
         Field("critical_share", "real?", "1", "of the wall time of the step", "%wall"),
-        Field("alone_ns", "int?", "ns", "what the step would be shorter if I/O on this file alone "
-              "cost nothing; null: not computed, little is critical", "alone"),
+        Field("alone_ns", "int?", "ns", "time by which the step would be shorter if I/O on this "
+              "file alone took no time; null: not computed, little is critical", "alone"),
         replace(PATH, heading="on path"),
         replace(WAITED, heading="waited"),
         Field("io_ns", "int", "ns", "in I/O on it, of all ranks", "I/O"),
@@ -165,8 +166,8 @@ BY_RANK = Listing(
         Field("io_ns", "int", "ns", "in I/O on files", "I/O"),
         Field("path_ns", "int", "ns", "all of it; of rank null what no rank does", "all"),
         Field("path_share", "real?", "1", "path_ns, of the wall time of the step", "%wall"),
-        Field("alone_ns", "int?", "ns", "what the step would be shorter if the I/O of this rank "
-              "alone cost nothing; null: not computed", "saved alone"),
+        Field("alone_ns", "int?", "ns", "time by which the step would be shorter if the I/O of "
+              "this rank alone took no time; null: not computed", "saved alone"),
     ),
     lambda report: [row for step, waits in _waiting(report) for row in _rank_rows(step, waits)],
 )

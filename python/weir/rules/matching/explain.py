@@ -85,7 +85,7 @@ def explain(rules: RuleSet, what: Open) -> str:
         f"rules from {', then '.join(rules.origins) or 'nowhere'}"]
     matched = _ask(rules.rules, what, lines)
     if matched is None:
-        lines.append("no rule matches: the file is left alone")
+        lines.append("no rule matches: the file has no layers")
     else:
         lines += _stack_lines(matched)
     if rules.hints:
@@ -111,7 +111,7 @@ def _ask(given: Sequence[Rule] | Sequence[Hints], what: Open,
 
 def _stack_lines(rule: Rule) -> list[str]:
     if rule.exempts:
-        return ["stack none: the file is left alone"]
+        return ["stack none: the file has no layers"]
     lines = [f"stack {stack_text(rule.stack)}"]
     shown = [layer_text(layer) for layer in rule.stack]
     width = max(map(len, shown))

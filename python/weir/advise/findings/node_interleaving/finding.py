@@ -66,8 +66,9 @@ def _advice(facts: Facts, step: str, node: str, rows: list[dict[str, Any]], rank
     parts = [(files[path], Range(0.0, MOST_GAIN * files[path].ns / 1e9)) for path in paths]
     return Advice(
         "node-interleaving", f"node {node} in step {step}", paths,
-        f"of {counted(calls, 'request')} of {ranks} ranks {share(of_rank, calls)} go on where the "
-        f"rank's last one ended, and {share(of_node, calls)} where the node's did: "
+        f"of {counted(calls, 'request')} of {ranks} ranks {share(of_rank, calls)} begin where the "
+        f"previous one of the rank ended, and {share(of_node, calls)} where the previous one of "
+        f"the node ended: "
         f"{seconds(sum(files[path].ns for path in paths) / 1e9)}.",
         facts.saving(parts, 0),
         "Let one rank of a node do the I/O of all (layers forward and gather, servers of libweir), "

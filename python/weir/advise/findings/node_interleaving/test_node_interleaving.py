@@ -24,7 +24,7 @@ def test_streams_of_a_node_that_mix_are_found(tmp_path):
     one = the(advised(tmp_path, reading(600, True), ranks=4), "node-interleaving")
     assert one.what == "node n0 in step s0" and len(one.paths) == 4
     said = one.sentence.replace("\u00a0", " ")
-    assert "of 2,400 requests of 4 ranks 100 % go on where the rank's last one ended" in said
+    assert "of 2,400 requests of 4 ranks 100 % begin where the previous one of the rank" in said
     assert one.saving.io.high == pytest.approx(0.5 * 4 * 600 * 2e-3, rel=0.01)
 
 

@@ -53,7 +53,7 @@ SLOW = Limit("rate of the calls, at most", 400e6, "B/s",
     "from the page cache, and bufa bypasses it")
 CALL = Limit("mean time of a call", 25e-6, "s",
     "measured: 4 KiB to the page cache take 2 us, and 17 us on a node whose cores are busy")
-IN_ORDER = Limit("share of calls that go on in order or at a distance that comes again",
+IN_ORDER = Limit("share of calls that go on in order or at a distance that is repeated",
     0.7, "share",
     "measured by weir bench layers --sweep: bufa reads ahead for these, and passes others on")
 LONG = Limit("writes of an opening that a buffer merges", 8, "writes",

@@ -35,7 +35,7 @@ def _advice(step: StepReport) -> Iterator[Advice]:
     most = min(times[-1] - mean, critical_s)
     yield Advice(
         "uneven-io", f"{step.names.ranks[rank].title} in step {step.name}", (),
-        f"it is in I/O for {seconds(times[-1])}, a rank on average for {seconds(mean)}; I/O "
+        f"it is in I/O for {seconds(times[-1])}, the mean rank for {seconds(mean)}; I/O "
         f"delays the step by {seconds(critical_s)}.",
         Saving(Range(0.0, 0.0), None, Range(0.0, most)),
         "Give each rank as many bytes, or as many files; let ranks with less to compute write.",

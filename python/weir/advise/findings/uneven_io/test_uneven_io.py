@@ -21,7 +21,7 @@ def test_ranks_with_more_to_write_than_others_are_found(tmp_path):
     assert one.what == "rank 3 in step s0" and one.saving.critical.high < 0.13
     # it may save nothing: the lines state what decides
     assert one.saving.critical.low == 0
-    decides = ("0 s to 112 ms of the run, decided by how well the file system serves all ranks at "
-        "once")
+    decides = ("0 s to 112 ms of the run, depending on how well the file system serves all ranks "
+        "at once")
     assert finding_line(one).replace("\u00a0", " ").endswith(f"would save {decides}.")
     assert expectation(one).replace("\u00a0", " ").startswith(decides)
