@@ -9,9 +9,9 @@ from collections.abc import Collection
 
 from weir.advise.advise import Report, Rest
 from weir.advise.findings.small_requests.finding import SMALL
+from weir.advise.frame.files import class_of
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import number, seconds, share
-from weir.trace.ops import ops
 
 WAITS = Limit("time by which I/O delays the run over its wall time", 0.5, "share",
     "chosen: below a half the run does something else most of its time")
@@ -20,7 +20,6 @@ _SYNCS = ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync")
 # Neither ask for names nor change them: a part of reading and writing.
 _OF_DATA = ("lseek", "fseek", "ftell", "rewind", "fflush", "fstat", "ftruncate", "fallocate",
     "posix_fallocate", "posix_fadvise", "mmap", "munmap", "dup", "dup2", "dup3", "fcntl", "flock")
-_CLASS = {one.name: one.op_class for one in ops().values()}
 
 
 def delay_s(report: Report) -> float | None:
@@ -64,7 +63,7 @@ def operations_text(report: Report, one: Rest) -> str:
 def change_of(report: Report, one: Rest) -> str:
     """What would shorten it, by the kind of calls that takes longest."""
     calls, ns = _by_operation(report, one)
-    data = [op for op in ns if _CLASS[op] in "RW" or op in _OF_DATA]
+    data = [op for op in ns if class_of(op) in "RW" or op in _OF_DATA]
     names = [op for op in ns if op not in data and op not in _SYNCS]
     kinds = {_of_names: names, _of_data: data, _of_syncs: [op for op in ns if op in _SYNCS]}
     longest = max(kinds, key=lambda kind: sum(ns[op] for op in kinds[kind]))
@@ -81,7 +80,7 @@ def _of_names(one: Rest, calls: Counter[str], operations: Collection[str]) -> st
 
 
 def _of_data(one: Rest, calls: Counter[str], operations: Collection[str]) -> str:
-    count = sum(calls[op] for op in operations if _CLASS[op] in "RW")
+    count = sum(calls[op] for op in operations if class_of(op) in "RW")
     if one.group.bytes <= SMALL.value * count:
         return "larger calls, in the order of the file; or a buffer in the program"
     return "fewer bytes (compression, precision), or more stripes and ranks that move them"

@@ -447,7 +447,7 @@ def test_values_of_the_command_are_varied(weir, testfs, tmp_path):
     pytest.importorskip("optuna")
     out, place = tmp_path / "out", filled(testfs("direct", data_us=3000))
     found = weir("tune", "-o", out, "--dir", place.path, "--runs", 2, "--search", 6, "--vary",
-        "size=20000,10000,8000000", "--", sys.executable, "-c", SIZED, "{size}",
+        "size=40000,35000,8000000", "--", sys.executable, "-c", SIZED, "{size}",
         cwd=place.path).ok()
     assert "size=8000000" in found.stdout
     assert "# the command has 8000000 for {size}" in (out / "rules.toml").read_text()

@@ -79,8 +79,11 @@ def _without_findings(found: Outcome) -> str:
 
 
 def is_without_cure(found: Outcome) -> bool:
-    """Whether the command waits for I/O most of its time, and there is no rule to try."""
-    return not found.report.rules and bool(found.report.rest) and waits_for_io(found.report)
+    """Whether the command waits for I/O most of its time, there is no rule to try, and a search
+    found no better setting."""
+    is_better = found.found is not None and found.found.is_better
+    has_rest = bool(found.report.rest) and not found.report.rules
+    return has_rest and not is_better and waits_for_io(found.report)
 
 
 def _fate(why: str) -> str:

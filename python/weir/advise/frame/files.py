@@ -40,7 +40,8 @@ class Way:
 
     (
         calls, bytes, ns, adjacent, first, strided, backward, random, unknown, again, switches,
-        off_block, off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, longest_ns, users, steps,
+        off_block, off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, longest_ns,
+        users, steps,
     ) = (property(lambda self, at=at: self.figures[at]) for at in range(len(NAMES)))  # fmt: skip
 
     @property
@@ -155,6 +156,13 @@ class File:
 
 
 _OPS = {one.name: one for one in ops().values()}
+
+
+def class_of(op: str) -> str:
+    """Of an operation: O open, C close, R read, W write, M other metadata."""
+    return _OPS[op].op_class
+
+
 # A stream's buffer is st_blksize of its file: the least that there is, which testfs has as well.
 STREAM_BYTES = 4096
 
