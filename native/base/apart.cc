@@ -19,14 +19,21 @@ namespace weir::base {
 namespace {
 
 constexpr size_t kStackBytes = 32 << 10;
+// Newer than some headers: close_range, CLOSE_RANGE_UNSHARE.
+constexpr long kCloseRange = 436, kUnshare = 2;
 
 struct Work {
   void (*body)(void*);
   void* what;
 };
 
+// The table is the program's until close_range gives this process an empty one. A copy would keep
+// the program's files open for a moment: one that it has just written and closed could not be
+// executed (ETXTBSY). Kernels before 5.9 make a copy.
 int run(void* work) {
   const auto& w = *static_cast<Work*>(work);
+  if (failed(system_call(kCloseRange, 0, UINT32_MAX, kUnshare)))
+    system_call(SYS_unshare, CLONE_FILES);
   w.body(w.what);
   return 0;
 }
@@ -44,12 +51,12 @@ void read_it(void* what) {
 }
 
 // A frame of its own: a program's thread may have a small stack.
-__attribute__((noinline)) void run_in_copy(void (*body)(void*), void* what) {
+__attribute__((noinline)) void run_without_table(void (*body)(void*), void* what) {
   Work work{body, what};
   alignas(16) char stack[kStackBytes];
   // A process for a moment, as of vfork, that ends without a signal: wait() of the program does not
   // meet it.
-  const int child = __clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &work);
+  const int child = __clone(run, stack + sizeof stack, CLONE_VM | CLONE_FILES | CLONE_VFORK, &work);
   if (child < 0) return body(what);
   system_call(SYS_wait4, child, 0, __WALL, 0);
 }
@@ -59,10 +66,10 @@ __attribute__((noinline)) void run_in_copy(void (*body)(void*), void* what) {
 constinit uint64_t own_bytes_read = 0, own_bytes_written = 0;
 
 void run_apart(void (*body)(void*), void* what) {
-  // valgrind makes the copy one without the parent's memory, which brings nothing back, and has it
+  // valgrind makes the process one without the parent's memory, which brings nothing back, and has it
   // clean up at its end under locks that other threads may have held: it would wait without end.
-  const bool copy = in_own_thread() && !sealed() && !valgrind::is_running();
-  if (copy) return run_in_copy(body, what);
+  const bool is_apart = in_own_thread() && !sealed() && !valgrind::is_running();
+  if (is_apart) return run_without_table(body, what);
   body(what);
 }
 
