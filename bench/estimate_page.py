@@ -102,7 +102,8 @@ def _whole_lines(wholes: Sequence[Whole]) -> list[str]:
 
 
 def _whole_line(one: Whole) -> str:
-    cells = ["-"] * 6 + ["nothing worth changing"]
+    cells = ["-"] * 6 + ["no rule shortens it" if one.sentence.startswith("No finding")
+        else "nothing worth changing"]
     if one.tuned_s is not None and one.saved_s is not None:
         between = "" if one.gain_low is None or one.gain_high is None else (
             f" ({one.gain_low:.2f} to {one.gain_high:.2f})")

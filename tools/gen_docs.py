@@ -23,6 +23,7 @@ from weir.capture._environment import VARIABLES
 from weir.cli._app import app_for
 from weir.query.schema import DECLARED, TABLES
 from weir.advise.advise import LEAST, SHARE
+from weir.advise.costs import WAITS
 from weir.advise.findings.registry import FINDINGS
 from weir.advise.frame.finding import Limit
 from weir.advise.text import SEVERAL, STANDS_OUT
@@ -369,6 +370,9 @@ def findings() -> str:
         limits([SHARE, LEAST]),
         "\n`No smoking gun` stands above the findings where no single cause is large:\n\n",
         limits([STANDS_OUT, SEVERAL]),
+        "\n`weir tune` ends with status 1 where no rule is there to try and the run waits for I/O:"
+        "\n\n",
+        limits([WAITS]),
         "\nA limit is a count, a size, a time, a rate, a share of the whole (%), or how many times "
         "as large the first figure is as the second (times).\n",
     ]

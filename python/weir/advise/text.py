@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from weir.advise.advise import LEAST, SHARE, Report, Rest
+from weir.advise.costs import change_of, delay_text, operations_text
 from weir.advise.frame.finding import NOT_RUNNING, PARTS, Advice, Limit
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
@@ -22,7 +23,7 @@ from weir.report.wall.compute import PARTS as WALL_PARTS
 from weir.report.wall.compute import wall_time_of
 
 NOTHING_FOUND = "nothing worth changing"
-NO_FINDING = "No finding: no known cause explains the I/O time of this run."
+NO_FINDING = "No finding: no rule of weir shortens this run, {delay}."
 NOT_KNOWN = "No finding in the part of the run that the trace has."
 NOT_RECORDED = ("No finding: level summary does not record which files the calls are on. Trace "
     "again with --level trace.")
@@ -164,7 +165,12 @@ def _without_findings(report: Report) -> str:
         return NOT_KNOWN
     if any(step.level == "summary" for step in report.facts.report.steps):
         return NOT_RECORDED
-    return NO_FINDING if report.rest else nothing_text(report)
+    return no_finding_text(report) if report.rest else nothing_text(report)
+
+
+def no_finding_text(report: Report) -> str:
+    """That files cost much and no rule helps."""
+    return NO_FINDING.format(delay=delay_text(report))
 
 
 def nothing_text(report: Report) -> str:
@@ -214,13 +220,15 @@ def _rest_lines(report: Report, width: int) -> Iterator[str]:
     yield f"{which} with much I/O time, the most that any change could save:"
     for one in report.rest:
         yield from _wrapped(f"- {rest_text(report, one)}", width, "  ")
+        yield from _wrapped(f"would help: {change_of(report, one)}", width, "    ")
 
 
 def rest_text(report: Report, one: Rest) -> str:
     cost = one.io_s if one.critical_s is None else one.critical_s
     whole, of = _whole(report, one.critical_s is not None)
+    made = operations_text(report, one)
     return (f"{seconds(cost)} of {of} ({share(cost, whole)}): {one.group.name}, "
-        f"{counted(one.group.calls, 'call')}")
+        f"{counted(one.group.calls, 'call')}{f' ({made})' if made else ''}")
 
 
 def _wrapped(text: str, width: int, indent: str = _INDENT) -> list[str]:
@@ -240,7 +248,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "complete": is_complete(facts.report),
         "notes": list(_notes(report)),
         "findings": [advice_json(one) for one in report.advices],
-        "rest": [{"files": one.group.name, "io_s": one.io_s, "critical_s": one.critical_s}
+        "rest": [{"files": one.group.name, "io_s": one.io_s, "critical_s": one.critical_s,
+            "operations": operations_text(report, one), "change": change_of(report, one)}
             for one in report.rest],
         "rules": [{"path": one.rule.path, "stack": one.rule.stack} for one in report.rules
             if one.rule is not None],

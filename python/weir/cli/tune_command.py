@@ -50,7 +50,8 @@ def tune(
     command with them and without in turn; compares outputs, requests and seconds; drops rules that
     do not pay or that change an output. Writes OUT/rules.toml and OUT/report.md, and prints a
     sentence. No file in DIR changes, except at the end with --keep. Runs stop when the difference
-    is sure, or after --runs or --minutes.
+    is sure, or after --runs or --minutes. Exit status 1: the command waits for I/O for half of its
+    time or more, and there is no rule to try.
 
     Example: weir tune -o tuned -- mpirun -n 8 ./model namelist
     """
@@ -61,6 +62,7 @@ def tune(
     from weir.tune.search import parse_vary
     from weir.tune.text import (
         for_directory,
+        is_without_cure,
         kept_sentence,
         markdown,
         rules_text,
@@ -98,6 +100,8 @@ def tune(
     if keep:
         typer.echo(kept_sentence(found, str(directory)))
     typer.echo(f"{output}: rules.toml, report.md")
+    if is_without_cure(found):
+        raise typer.Exit(1)
 
 
 @contextmanager

@@ -25,6 +25,8 @@ _TEXT_BYTES = 4 << 20  # of a file that is looked at as text
 _STAMPS = re.compile(r"history|date|time_?stamp|created|modified", re.I)  # attributes of netCDF
 _CDF, _HDF5, _ZIP = (b"CDF\x01", b"CDF\x02", b"CDF\x05"), b"\x89HDF\r\n\x1a\n", b"PK"
 _NUMBERS = re.compile(rb"[0-9]+")
+# In names of directories: numbers, and words of hexadecimal digits.
+_CHANCE = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8,}(?![0-9A-Za-z])|[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -180,11 +182,19 @@ def _other(plain: Output, tuned: Output) -> str:
 
 
 def _of_names(plains: Sequence[Outputs], tuned: Outputs, common: set[str]) -> list[Difference]:
-    """Files whose names differ in each plain run are counted by directory."""
-    counts = [Counter(map(os.path.dirname, one.keys() - common)) for one in plains]
-    mine = Counter(map(os.path.dirname, tuned.keys() - common))
+    """Files whose names differ in each plain run are counted by directory; directories whose names
+    differ count as one, numbers left out."""
+    steady = set.intersection(*(set(map(os.path.dirname, one)) for one in plains))
+
+    def counted(paths: Iterable[str]) -> Counter[str]:
+        names = map(os.path.dirname, paths)
+        return Counter(name if name in steady else _CHANCE.sub("*", name) for name in names)
+
+    counts = [counted(one.keys() - common) for one in plains]
+    mine = counted(tuned.keys() - common)
+    most = Counter({name: max(one[name] for one in counts) for name in mine})
     found = [Difference(path, "it was written in addition") for path in tuned.keys() - common
-        if mine[os.path.dirname(path)] > max(one[os.path.dirname(path)] for one in counts)]
+        if any(mine[name] > most[name] for name in counted([path]))]
     for directory in set().union(*counts):
         fewest = min(one[directory] for one in counts)
         if mine[directory] < fewest:

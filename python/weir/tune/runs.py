@@ -21,6 +21,7 @@ from typing import Any
 
 from weir._errors import StorageError
 from weir._files import complete_file
+from weir.advise.findings.small_requests.finding import stream_flushes
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.speeds import Probed
 from weir.analysis.exclusion import exclusion_of
@@ -34,6 +35,7 @@ from weir.tune.outputs import Output
 # Calls that the kernel or the C library answers without the file system.
 _WITHIN = ("lseek", "fseek", "ftell", "rewind", "dup", "dup2", "dup3", "fcntl", "fdopen", "setvbuf",
     "munmap", "posix_fadvise")  # fmt: skip
+_FLUSHES = ("fflush",)
 # Statistics of the layer pack.
 _PACKED = (("pack", "stored"), ("pack", "served"))
 _SPILLED = (("pack", "spilled"),)
@@ -209,6 +211,11 @@ def requests_at_system(file: File, layered: LayeredFile | None, *, is_real: bool
     if layered is not None and _sum(layered, _STAGED) and not _sum(layered, _AT_ITS_PLACE):
         return _OF_A_COPY + math.ceil(file.written / _COPIED_BYTES) if file.written else 0
     others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
+    flushes = file.of(_FLUSHES)[0]
+    if layered is None:
+        others += max(0, stream_flushes(file, "write")[0] - flushes)  # seeks, of what is written
+    elif layered.system is not None:
+        others -= flushes  # what the layers write of them is counted below these
     if layered is not None:
         others = max(0, others - 2 * _sum(layered, _REOPENED) + _sum(layered, _CHECKED))
     calls = file.requests("R") + file.requests("W")

@@ -425,6 +425,35 @@ def test_requests_are_those_of_the_system():
     assert requests_of(("write", 5, 5000, 0), figures=["stored"], is_real=True) == 5
 
 
+def test_flushes_of_a_stream_under_a_layer_are_no_requests_of_their_own():
+    """Without layers each is one, and each seek of a stream that is written writes, too."""
+    flushed, seeks = ("fprintf", 400, 4000, 0), ("fflush", 400, 0, 0)
+    assert requests_of(("fopen", 1, 0, 0), flushed, seeks) == 1 + 1 + 400
+    assert requests_of(flushed, ("fseek", 400, 0, 0)) == 1 + 400
+    assert requests_of(flushed, ("fread", 400, 4000, 0), ("fseek", 400, 0, 0)) == 2
+    totals = FileTotals("f", 0, 0, 0, 0, (FileOp("fprintf", 400, 4000, 1, 0),
+        FileOp("fopen", 1, 0, 1, 0), FileOp("fflush", 400, 0, 1, 0)))
+    seen = {0: Requests(writes=400, written_bytes=4000), 1: Requests(writes=3, written_bytes=4000)}
+    assert requests_at_system(File("f", totals=totals), LayeredFile("f", events=seen)) == 1 + 3
+
+
+def test_directories_with_names_by_chance_are_counted_together(tmp_path):
+    """As of TileDB's fragments, in each of which are two files."""
+    runs = []
+    for number, files in enumerate((3, 3, 3, 2, 4)):
+        work = tmp_path / str(number)
+        for at in range(files):
+            directory = work / "a" / f"__{at}_{at}_{number:x}{at:x}abcdef0123_22"
+            directory.mkdir(parents=True)
+            (directory / "a0.tdb").write_bytes(b"same")
+        runs.append(outputs_of(work, {}))
+    *plains, same, fewer, more = runs
+    assert not differences(plains, same)
+    assert [one.why for one in differences(plains, fewer)] == [
+        "2 files instead of 3 whose names differ in each run"]
+    assert {one.why for one in differences(plains, more)} == {"it was written in addition"}
+
+
 def test_opens_that_a_kept_descriptor_serves_are_no_requests():
     """90 of 100 opens and the closes before them, and 3 queries for that."""
     totals = FileTotals("f", 220, 0, 0, 1, (FileOp("open", 100, 0, 1, 0),

@@ -8,8 +8,9 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from weir.advise.costs import change_of, waits_for_io
 from weir.advise.text import (
-    NO_FINDING, NOTHING_FOUND, change_text, nothing_text, range_text, rest_text, rule_lines
+    NOTHING_FOUND, change_text, no_finding_text, nothing_text, range_text, rest_text, rule_lines
 )  # fmt: skip
 from weir.advise.frame.facts import TIER
 from weir.advise.frame.finding import Advice
@@ -71,8 +72,18 @@ def _without_findings(found: Outcome) -> str:
     """What a report that names nothing to change says, and where most of its I/O time is."""
     if not found.report.rest:
         return nothing_text(found.report)
-    most = rest_text(found.report, found.report.rest[0])
-    return f"{NO_FINDING} The file with the most I/O time takes {most}."
+    most, count = found.report.rest[0], len(found.report.rest)
+    others = f" {counted(count - 1, 'other cost')}: see report.md." if count > 1 else ""
+    return (f"{no_finding_text(found.report)} The file with the most I/O time takes "
+        f"{rest_text(found.report, most)}. Would help: {change_of(found.report, most)}.{others}")
+
+
+def is_without_cure(found: Outcome) -> bool:
+    """Whether the command waits for I/O most of its time, there is no rule to try, and a search
+    found no better setting."""
+    is_better = found.found is not None and found.found.is_better
+    has_rest = bool(found.report.rest) and not found.report.rules
+    return has_rest and not is_better and waits_for_io(found.report)
 
 
 def _fate(why: str) -> str:
@@ -245,6 +256,7 @@ def _markdown_lines(found: Outcome) -> Iterator[str]:
     for path in found.loose:
         yield f"- not compared: `{path}`: two plain runs write it differently"
     yield from _model_lines(found)
+    yield from _cost_lines(found)
 
 
 def _rule_table(found: Outcome) -> Iterator[str]:
@@ -272,6 +284,15 @@ def _model_lines(found: Outcome) -> Iterator[str]:
     for one in without:
         rule = f" (The rule {one.rule.stack} is not used: {one.rule.unusable}.)" if one.rule else ""
         yield f"- {one.finding}, {one.what}: {one.sentence} {one.change}{rule}"
+
+
+def _cost_lines(found: Outcome) -> Iterator[str]:
+    rest = found.report.rest
+    if rest:
+        yield "\n## Other files with much I/O time\n"
+        yield "No finding is about these; the time is the most that any change could save:\n"
+    for one in rest:
+        yield f"- {rest_text(found.report, one)}. Would help: {change_of(found.report, one)}."
 
 
 def for_directory(text: str, tuning: Tuning) -> str:

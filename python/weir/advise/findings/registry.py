@@ -23,6 +23,7 @@ from weir.advise.findings.read_again.finding import READ_AGAIN
 from weir.advise.findings.reopened.finding import REOPENED
 from weir.advise.findings.same_bytes.finding import SAME_BYTES
 from weir.advise.findings.serial_io.finding import SERIAL_IO
+from weir.advise.findings.rewritten_files.finding import REWRITTEN_FILES
 from weir.advise.findings.small_requests.finding import SMALL_REQUESTS
 from weir.advise.findings.stripes.finding import STRIPES
 from weir.advise.findings.too_many_cores.finding import TOO_MANY_CORES
@@ -58,5 +59,6 @@ FINDINGS: tuple[Finding, ...] = (
     DEFINITIONS,
     ONE_BINARY,
     TOO_MANY_CORES,
+    REWRITTEN_FILES,
 )
 BY_NAME = {one.name: one for one in FINDINGS}

@@ -18,8 +18,8 @@ from weir.report.files.compute import FileOp, FileTable, FileTotals
 from weir.report.patterns.compute import WAYS, Rows
 from weir.trace.ops import POSIX, STDIO, ops
 
-_SUMMED = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",
-    "switches", "off_block", "off_stripe", "interleaved")  # fmt: skip
+_SUMMED = ("calls", "bytes", "ns", "adjacent", "first", "strided", "backward", "random", "unknown",
+    "again", "switches", "off_block", "off_stripe", "interleaved")  # fmt: skip
 _OTHERS = ("ranks", "begin", "end", "stripe", "slowest_ns", "longest_ns")
 NAMES = (*_SUMMED, *_OTHERS, "users", "steps")
 _WIDTH = len(NAMES)
@@ -39,8 +39,9 @@ class Way:
         self.figures = figures
 
     (
-        calls, bytes, ns, adjacent, first, strided, random, unknown, again, switches, off_block,
-        off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, longest_ns, users, steps,
+        calls, bytes, ns, adjacent, first, strided, backward, random, unknown, again, switches,
+        off_block, off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, longest_ns,
+        users, steps,
     ) = (property(lambda self, at=at: self.figures[at]) for at in range(len(NAMES)))  # fmt: skip
 
     @property
@@ -59,6 +60,13 @@ class Way:
     @property
     def call_s(self) -> float:
         return self.ns / 1e9 / self.calls if self.calls else 0.0
+
+    @property
+    def ordered(self) -> Any:
+        """Calls that go on in order or at a distance that comes again; those that go back where
+        they move bytes of the calls before again, as when the mark of the end is overwritten."""
+        overlapping = self.backward * (self.again >= self.backward)
+        return self.adjacent + self.first + self.strided + overlapping
 
     @property
     def outlier_s(self) -> float:
@@ -118,8 +126,7 @@ class File:
         if not way.calls:
             return 0.0
         is_stream = 2 * self.of(_SEEKS)[0] <= way.calls
-        known = way.adjacent + way.first + way.strided
-        return (known + way.unknown * is_stream) / way.calls
+        return (way.ordered + way.unknown * is_stream) / way.calls
 
     def of_class(self, letters: str) -> tuple[int, int]:
         """Calls and ns of the classes of operations, calls of the application's alone."""
@@ -149,6 +156,13 @@ class File:
 
 
 _OPS = {one.name: one for one in ops().values()}
+
+
+def class_of(op: str) -> str:
+    """Of an operation: O open, C close, R read, W write, M other metadata."""
+    return _OPS[op].op_class
+
+
 # A stream's buffer is st_blksize of its file: the least that there is, which testfs has as well.
 STREAM_BYTES = 4096
 
@@ -298,8 +312,7 @@ class Files(Mapping[str, File]):
     def in_order(self, way: Ways) -> np.ndarray:
         """Share of calls: File.in_order()."""
         is_stream = 2 * self.of(_SEEKS)[0] <= way.calls
-        known = way.adjacent + way.first + way.strided
-        return over(known + way.unknown * is_stream, way.calls)
+        return over(way.ordered + way.unknown * is_stream, way.calls)
 
 
 def _ways(numbers: np.ndarray, patterns: Rows) -> tuple[np.ndarray, Ways, Ways]:

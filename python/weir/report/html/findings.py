@@ -12,6 +12,7 @@ from weir.advise.advise import Report as Found
 from weir.advise.advise import findings_of
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.finding import Advice
+from weir.advise.costs import change_of
 from weir.advise.text import expectation, headline, rest_text, worth
 from weir.report.frame.build import Report
 from weir.report.frame.section import Section, rendered
@@ -62,7 +63,8 @@ def findings_section(report: Report, shown: list[Shown]) -> Section | None:
     if not shown and not found.rest:
         return None
     body = rendered("findings.j2", findings=shown, headline=headline(found), path=report.path,
-        rest=[rest_text(found, one) for one in found.rest])
+        rest=[f"{rest_text(found, one)}; would help: {change_of(found, one)}"
+            for one in found.rest])
     return Section("findings", "Findings, and what their cures would save", body, brief="Findings")
 
 

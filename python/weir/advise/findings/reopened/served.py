@@ -63,11 +63,16 @@ def _add_opens(found: dict[str, Answered], paths: list[str], is_held: np.ndarray
     users = np.bincount(own.file[begins], minlength=len(paths))
     files_of = np.bincount(own.member[begins])
     changed = np.sort(calls.where(mask_of(CHANGES)[calls.op]).start)
-    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(own)]):
+    ends = np.r_[begins[1:], len(own)]
+    opened = np.add.reduceat((kind == 1).astype(int), begins)
+    whole = np.bincount(own.file, own.ns * (kind != 2), len(paths)).astype(int).tolist()
+    for path, ns in zip(paths, whole):
+        found[path].whole_ns += ns
+    again = opened > 1
+    for begin, end in zip(begins[again].tolist(), ends[again].tolist()):
         file, steps = int(own.file[begin]), kind[begin:end]
         opens, closes = (steps == 1), (steps == -1)
         one = found[paths[file]]
-        one.whole_ns += int(own.ns[begin:end][opens | closes].sum())
         deepest = int(np.cumsum(opens.astype(int) - closes).max(initial=0))
         served = int(opens.sum()) - max(1, deepest) - int((steps == 2).sum())
         is_shared = bool(own.is_written[begin]) and users[file] > 1

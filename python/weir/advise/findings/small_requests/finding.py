@@ -39,11 +39,12 @@ OF_A_FILE = Range(0.3e-3, 5e-3)
 # memory is taken.
 OF_A_WRITER = Range(0.005, 0.05)
 _LETTERS = {"read": "R", "write": "W"}
+READ_BACK = 10  # times as many writes of a stream as reads: its seeks write what its buffer holds
 FIRST_READ = 16 << 10  # bytes that the layer reads first of a stream; then twice as many, ...
 OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
-MANY = Limit("calls on files of one pattern that a buffer can merge", 500, "calls",
-    "chosen: fewer calls of 40 us, as of a fast file system, take less than the 20 ms that a "
-    "finding must be worth; of calls of 1 ms up to half a second is not reported")
+MANY = Limit("calls on files of one pattern that a buffer can merge", 200, "calls",
+    "chosen: fewer calls of 0.6 ms, as of a parallel file system, take 0.12 s, and to begin to "
+    "write behind takes up to 0.05 s")
 SMALL = Limit("mean size of a call, at most", 256 << 10, "B",
     "a quarter of 1 MiB, the stripe of Lustre and the largest request of FUSE: larger calls gain "
     "less than they cost in copies")
@@ -78,7 +79,7 @@ def _is_small_on(file: File, name: str) -> bool:
     way, calls = way_of(file, name), _requests(file, name)
     if not file.on_streams(_LETTERS[name]) or not calls:
         return is_small(way)
-    requests_s = way.seconds - buffered_s(file, name).high + _flushes(file, name)[1] / 1e9
+    requests_s = way.seconds - buffered_s(file, name).high + stream_flushes(file, name)[1] / 1e9
     return (way.bytes <= SMALL.value * calls and way.bytes <= SLOW.value * requests_s
         and requests_s >= CALL.value * calls)
 
@@ -99,15 +100,19 @@ def effective_calls(file: File, name: str) -> int:
     return min(way.calls, max(1, made))
 
 
-def _flushes(file: File, name: str) -> tuple[int, int]:
-    """Calls and ns of flushes that write what a stream's buffer holds."""
-    return file.of(_FLUSHES) if name == "write" and file.on_streams("W") else (0, 0)
+def stream_flushes(file: File, name: str) -> tuple[int, int]:
+    """Calls and ns of flushes, and of seeks in streams that are hardly read, which write what a
+    stream's buffer holds; under the layer they go no further than into its buffer."""
+    if name != "write" or not file.on_streams("W"):
+        return 0, 0
+    is_output = file.on_streams("W") > READ_BACK * file.on_streams("R")
+    return file.of((*_FLUSHES, *_SEEKS) if is_output else _FLUSHES)
 
 
 def _requests(file: File, name: str) -> int:
     """Requests at the file system, with those of flushes."""
     return min(way_of(file, name).calls,
-        effective_calls(file, name) + _flushes(file, name)[0])
+        effective_calls(file, name) + stream_flushes(file, name)[0])
 
 
 def way_of(file: File | Files, name: str) -> Way:
@@ -177,12 +182,8 @@ def first_reads(file: File, name: str, way: Way, block: int = BLOCK) -> int:
 
 
 def flushed(file: File, name: str) -> Range:
-    """Seconds of flushes of streams, and of seeks in streams that are written alone, which under
-    the layer go no further than into its buffer."""
-    is_output = file.on_streams("W") > 0 and not file.on_streams("R")
-    flushes = (*_FLUSHES, *_SEEKS) if is_output else _FLUSHES
-    flush_s = file.of(flushes)[1] / 1e9 if name == "write" else 0.0
-    return saved(flush_s, NOTHING)
+    """Seconds of these that are saved."""
+    return saved(stream_flushes(file, name)[1] / 1e9, NOTHING)
 
 
 def _is_in_order(file: File | Files, way: Way) -> Any:
@@ -235,9 +236,10 @@ def _part(facts: Facts, file: File, is_shared: bool) -> tuple[File, Range]:
     for name, way in cured_ways(file):
         if is_shared:
             total += merged(facts, file, name, BLOCK, 1)
-            continue
-        total += saved(way.seconds, way_after(facts, file, name), way.outlier_s)
-        total += flushed(file, name)
+        else:
+            total += saved(way.seconds, way_after(facts, file, name), way.outlier_s)
+        if not is_shared or way.ranks == 1:
+            total += flushed(file, name)
     return file, total
 
 
@@ -282,9 +284,10 @@ def advice_on(facts: Facts, group: Group, finding: str,
     ways = [one for file in group.files for one in cured_ways(file)]
     calls, size = sum(w.calls for _, w in ways), sum(w.bytes for _, w in ways)
     words = " and ".join(sorted({f"{name}s" for name, _ in ways}))
-    flushes = [_flushes(file, name) for file in group.files for name, _ in cured_ways(file)]
+    flushes = [stream_flushes(file, name) for file in group.files for name, _ in cured_ways(file)]
     flushed_s = sum(ns for _, ns in flushes) / 1e9
-    also = (f", and {number(sum(n for n, _ in flushes))} flushes {seconds(flushed_s)}"
+    which = "flushes" if all(file.of(_FLUSHES)[0] for file in group.files) else "flushes and seeks"
+    also = (f", and {number(sum(n for n, _ in flushes))} {which} {seconds(flushed_s)}"
         if flushed_s else "")
     return Advice(
         finding, group.what, group.paths,

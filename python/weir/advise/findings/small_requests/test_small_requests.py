@@ -28,7 +28,7 @@ def test_small_requests_have_bufa_and_a_saving_near_their_time(tmp_path):
 
 
 @pytest.mark.parametrize(("count", "size", "us"), [
-    (200, 8 * KIB, 300),  # too few
+    (90, 8 * KIB, 300),  # too few
     (2000, 512 * KIB, 1400),  # large enough
     (5000, 8 * KIB, 2),  # from the page cache
     (510, 8 * KIB, 21),  # less than 2 % of the run
@@ -270,3 +270,43 @@ def test_lines_that_a_program_flushes_one_by_one_are_small_requests(tmp_path):
     one = the(advised(tmp_path, program), "small-requests")
     assert "300 us, and 1,000 flushes 1 s" in one.sentence.replace("\N{NO-BREAK SPACE}", " ")
     assert one.saving.requests == 999 and one.saving.io.low > 0.75
+
+
+def test_a_record_that_overwrites_the_end_mark_of_the_one_before_is_in_order(tmp_path):
+    """As GDAL writes a dBASE table, which it also looks into once: the seek back by one byte writes
+    what the stream holds, and reads a page."""
+
+    def program(trace: WaitTrace) -> None:
+        trace.io(0, MS, "/scratch/an/out.dbf", "fopen", 0)
+        for at in range(0, 600 * 210, 210):
+            trace.io(0, MS, "/scratch/an/out.dbf", "fseek", 0, at)
+            trace.io(0, 300, "/scratch/an/out.dbf", "fwrite", 209, at)
+            trace.io(0, 300, "/scratch/an/out.dbf", "fwrite", 2, at + 209)
+        trace.io(0, 300, "/scratch/an/out.dbf", "fread", 32, 0)
+        trace.io(0, MS, "/scratch/an/out.dbf", "fclose", 0)
+
+    one = the(advised(tmp_path, program), "small-requests")
+    assert one.rule.stack == "bufa:1MiB:4" and 0.45 < one.saving.io.low < one.saving.io.high < 0.61
+
+
+def test_lines_flushed_one_by_one_to_a_stream_that_is_also_read_have_the_layer_of_openings(
+        tmp_path):
+    """As MrBayes reads its trees in between, by a second opening."""
+
+    def program(trace: WaitTrace) -> None:
+        for _ in range(2):
+            trace.io(0, MS, "/scratch/an/run.t", "fopen", 0)
+        for _ in range(1000):
+            trace.io(0, 300, "/scratch/an/run.t", "fprintf", 80)
+            trace.io(0, MS, "/scratch/an/run.t", "fflush")
+        for _ in range(2):
+            trace.io(0, MS, "/scratch/an/run.t", "fclose", 0)
+
+    one = the(advised(tmp_path, program), "small-requests")
+    assert one.rule.stack == "global:1MiB:4" and 0.75 < one.saving.io.low < one.saving.io.high < 1.1
+
+
+def test_a_few_hundred_calls_of_a_parallel_file_system_are_many(tmp_path):
+    """As ASE writes frames, and genisoimage an image."""
+    report = advised(tmp_path, stream(260, 8 * KIB, 650, ranks=1))
+    assert the(report, "small-requests").saving.critical.low > 0.06

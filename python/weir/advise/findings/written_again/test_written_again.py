@@ -61,7 +61,7 @@ def test_files_of_several_patterns_take_one_pass_over_the_records(tmp_path, monk
         for path in ("/scratch/an/out.nc", "/scratch/other/direct.dat"):
             for _ in range(2):
                 trace.io(0, MS, path, "open")
-                for at in range(100):
+                for at in range(26):
                     for op in ("pread", "pwrite", "pwrite"):
                         trace.io(0, MS, path, op, 8 * KIB, at * 8 * KIB)
                 trace.io(0, MS, path, "close")
