@@ -66,8 +66,8 @@ __attribute__((noinline)) void run_without_table(void (*body)(void*), void* what
 constinit uint64_t own_bytes_read = 0, own_bytes_written = 0;
 
 void run_apart(void (*body)(void*), void* what) {
-  // valgrind makes the process one without the parent's memory, which brings nothing back, and has it
-  // clean up at its end under locks that other threads may have held: it would wait without end.
+  // valgrind makes the process one without the parent's memory, which brings nothing back, and has
+  // it clean up at its end under locks that other threads may have held: it would wait without end.
   const bool is_apart = in_own_thread() && !sealed() && !valgrind::is_running();
   if (is_apart) return run_without_table(body, what);
   body(what);

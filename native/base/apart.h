@@ -9,12 +9,12 @@
 
 namespace weir::base {
 
-// Calls body(what). In a thread of weir's own that is done with an empty table of descriptors, while
-// the thread waits: a program's open() in another thread would otherwise get the next number. The
-// body has no descriptors of the program's and must close what it opens; its /proc/self is another. The body runs once, before this
-// returns. In a thread of the program, where a process may not be made, once system calls are
-// filtered, and under valgrind, it runs in the table itself. Threads: any. Cost: a call; in a
-// thread of weir's a clone and a wait4.
+// Calls body(what). In a thread of weir's own that is done with an empty table of descriptors,
+// while the thread waits: a program's open() in another thread would otherwise get the next number.
+// The body has no descriptors of the program's and must close what it opens; its /proc/self is
+// another. It runs once, before this returns. In a thread of the program, where a process may not
+// be made, once system calls are filtered, and under valgrind, it runs in the table itself.
+// Threads: any. Cost: a call; in a thread of weir's a clone and a wait4.
 WEIR_COLD void run_apart(void (*body)(void*), void* what);
 
 // What weir itself read and wrote by calls that no trace has and that the kernel counts as the
