@@ -66,6 +66,16 @@ const char* version_of(const Object& object, uint32_t symbol);
 // Undefined symbols have indices from 1 to below this one; others may lie among them.
 uint32_t end_of_undefined(const Object& object);
 
+// Whether the object needs a symbol of others for whose name is(name) is true.
+template <typename Is>
+bool any_undefined(const Object& object, Is is) {
+  for (uint32_t i = 1, end = end_of_undefined(object); i < end; ++i) {
+    const ElfW(Sym)& symbol = object.symbols[i];
+    if (symbol.st_shndx == SHN_UNDEF && is(object.names + symbol.st_name)) return true;
+  }
+  return false;
+}
+
 // Calls see(object) for each loaded object, in the order of loading, until it returns true. Holds
 // the lock of that list: see calls nothing of the dynamic linker but this.
 template <typename See>

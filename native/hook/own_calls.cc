@@ -2,6 +2,7 @@
 #include "hook/own_calls.h"
 
 #include <elf.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -79,17 +80,12 @@ bool is_rust(const Object& object) {
   for (const char* const other : kOthers) {
     if (strncmp(object.file(), other, strlen(other)) == 0) return false;
   }
-  for (uint32_t i = 1, end = end_of_undefined(object); i < end; ++i) {
-    const ElfW(Sym)& symbol = object.symbols[i];
-    if (symbol.st_shndx == SHN_UNDEF &&
-        is_same(object.names + symbol.st_name, "_Unwind_GetTextRelBase"))
-      return true;
-  }
-  return false;
+  return any_undefined(
+      object, [](const char* name) { return is_same(name, "_Unwind_GetTextRelBase"); });
 }
 
-}  // namespace
-
+// Instructions for a system call that changes or looks at files by name, or at their sizes and
+// contents: its number is loaded at most kNear bytes before it, or is an argument.
 bool has_calls_on_files(const uint8_t* code, size_t bytes) {
   constexpr uint8_t kSyscall[] = {0x0f, 0x05};
   const uint8_t* const end = code + bytes;
@@ -101,6 +97,8 @@ bool has_calls_on_files(const uint8_t* code, size_t bytes) {
     if (loads_argument(at, count) || loads_number(at, count)) return true;
   }
 }
+
+}  // namespace
 
 bool makes_calls_on_files(char* path, size_t bytes) {
   return for_each_object([&](const Object& object) {
@@ -121,7 +119,6 @@ bool makes_calls_on_files(char* path, size_t bytes) {
 
 #else
 
-bool has_calls_on_files(const uint8_t*, size_t) { return false; }
 bool makes_calls_on_files(char*, size_t) { return false; }
 
 #endif

@@ -156,12 +156,8 @@ void for_each_place(const Object& object, bool deep, See see) {
 }
 
 bool refers_to_missable(const Object& object) {
-  for (uint32_t i = 1, end = end_of_undefined(object); i < end; ++i) {
-    const ElfW(Sym)& symbol = object.symbols[i];
-    if (symbol.st_shndx == SHN_UNDEF && missable_slot_of(object.names + symbol.st_name) != kSlots)
-      return true;
-  }
-  return false;
+  return any_undefined(object,
+                       [](const char* name) { return missable_slot_of(name) != kSlots; });
 }
 
 // Another tool's library, or the program, may define the function, too; a jump of the program to

@@ -162,8 +162,8 @@ def test_frames_that_were_refused_are_counted_apart(run):
     report = run(refused=2)
     (one,) = all_outputs(report)
     assert (one.frames, one.streams[0].refused) == (3, 2)
-    assert ("step s: 2 frames were not written (streams: h): the library returned the reason to the "
-        "program") in notes(report)
+    assert ("step s: 2 frames were not written (streams: h): the library returned the reason to "
+        "the program") in notes(report)
 
 
 def test_the_tables_are_there_only_with_output(run, tmp_path):

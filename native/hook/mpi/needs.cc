@@ -21,13 +21,9 @@ bool is_of_mpi(const char* file) {
 }
 
 bool needs(const Object& object, const char* prefix) {
-  const size_t size = strlen(prefix);
-  for (uint32_t i = 1, end = end_of_undefined(object); i < end; ++i) {
-    const ElfW(Sym)& symbol = object.symbols[i];
-    if (symbol.st_shndx == SHN_UNDEF && strncmp(object.names + symbol.st_name, prefix, size) == 0)
-      return true;
-  }
-  return false;
+  return any_undefined(object, [prefix, size = strlen(prefix)](const char* name) {
+    return strncmp(name, prefix, size) == 0;
+  });
 }
 
 }  // namespace

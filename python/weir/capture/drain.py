@@ -85,7 +85,8 @@ def missing_job(job: str) -> str:
         return ""
     prefix = f"weir.{os.geteuid()}."
     names = sorted(path.name.removeprefix(prefix) for path in SHARED_MEMORY.glob(prefix + "*"))
-    there = f"this user's jobs here: {_listed(names, job)}" if names else "this user has no job here"
+    there = (f"this user's jobs here: {_listed(names, job)}" if names
+        else "this user has no job here")
     return f"job {job}: no bytes are held on this node: {directory} does not exist; {there}"
 
 

@@ -148,9 +148,9 @@ def check_space(directory: Path, entries: list[Entry], made_bytes: int = 0,
     largest = max(entries, key=lambda one: one.bytes, default=None)
     said = "" if largest is None else f"; the largest file is {largest.path}"
     raise StorageError(
-        f"{directory}: a copy and the output need {needed:,} bytes; {usage.free:,} are free, but weir "
-        f"tune leaves {RESERVE:.0%} of the file system free: {max(room, 0):,} can be used{said}. Free "
-        f"space, or name with --dir the directory that the command writes to")
+        f"{directory}: a copy and the output need {needed:,} bytes; {usage.free:,} are free, but "
+        f"weir tune leaves {RESERVE:.0%} of the file system free: {max(room, 0):,} can be used"
+        f"{said}. Free space, or name with --dir the directory that the command writes to")
 
 
 def make(source: Path, target: Path,
